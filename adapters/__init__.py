@@ -1,0 +1,1 @@
+"""What is judged: one small module per framework, plus the contract that a user's own adapter meets."""

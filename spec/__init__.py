@@ -1,0 +1,1 @@
+"""What is true: declarations, proofs, exact values, rounding budgets, contracts. No backend, no input or output."""
