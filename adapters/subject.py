@@ -1,0 +1,118 @@
+"""The contract between hardmask and what it judges.
+
+A *subject* is one entry point on one execution path. It is a value: an id, what it promises, and up to three functions
+over NumPy arrays of shape ``(rows, keys)``. Everything that a framework needs (conversion, its mask convention, its
+autograd) happens inside those functions; hardmask only ever sees NumPy arrays and True = allowed.
+
+An adapter of ten lines:
+
+>>> import numpy as np
+>>> from hardmask.adapters.subject import Subject
+>>> def softmax(scores, mask):
+...     shifted = np.where(mask, scores, -np.inf)
+...     top = np.max(shifted, axis=-1, keepdims=True, initial=-np.inf)
+...     e = np.where(mask, np.exp(np.where(mask, scores - np.where(np.isfinite(top), top, 0), 0)), 0)
+...     total = e.sum(axis=-1, keepdims=True)
+...     return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+>>> mine = Subject("mine.softmax", forward=softmax, dtypes=("float32", "float64"))
+>>> mine.methods
+('forward',)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..spec.contracts import contract
+from ..spec.formats import DTYPES, HALVES
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Role = Literal["entry-point", "reference", "specimen"]
+Method = Literal["forward", "vjp", "jvp"]
+
+METHODS: tuple[Method, ...] = ("forward", "vjp", "jvp")
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What ``forward`` returns when it has more to say than the weights.
+
+    ``weights``: shape and dtype of the scores. ``valid``: Boolean, shape ``(rows,)``, False for a row without an
+    allowed key; None when the backend offers no such flag.
+    """
+
+    weights: Array
+    valid: Bools | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One masked softmax on one execution path, with what it declares about itself.
+
+    - ``forward(scores, mask)`` returns the weights (or an :class:`Answer`); all arrays have shape ``(rows, keys)``,
+      any of ``rows`` and ``keys`` may be 0, the dtype of the result is that of the scores.
+    - ``vjp(scores, mask, cotangents)`` returns the pullback of the cotangents of the weights onto the scores.
+    - ``jvp(scores, mask, tangents)`` returns the pushforward of the tangents of the scores.
+    - ``contract``: what an empty row gives (:func:`hardmask.spec.contracts.contract`).
+    - ``tier``: the declared accuracy, one name for all dtypes or a mapping. Keys, most specific first:
+      ``"jvp:float16"``, ``"jvp:half"``, ``"float16"``, ``"half"``. Undeclared means ``strict`` for float64 and float32
+      and ``mixed`` for the halves.
+    - ``role``: a ``specimen`` is a deliberate policy shipped for demonstration and runs only when it is named.
+    - ``convention``: what True means in the entry point's own mask, for the record; the functions translate.
+    - ``unsupported``: reasons, keyed by method or dtype, for what the subject cannot do.
+    - ``promises``: optional promises, of ``"isolation"``, ``"allowed-nan-visible"``, ``"vjp-from-output"`` (the
+      backward pass consumes the weights that the forward returned).
+
+    Raises ValueError for an empty id, an unknown dtype, contract, role, or promise.
+    """
+
+    id: str
+    forward: Callable[[Array, Bools], Array | Answer]
+    vjp: Callable[[Array, Bools, Array], Array] | None = None
+    jvp: Callable[[Array, Bools, Array], Array] | None = None
+    adapter: str = "user"
+    path: str = "eager"
+    role: Role = "entry-point"
+    dtypes: tuple[str, ...] = ("float32", "float64")
+    contract: str = "zero"
+    tier: str | Mapping[str, str] = field(default_factory=dict)
+    convention: Literal["allowed", "blocked", "additive"] = "allowed"
+    promises: frozenset[str] = frozenset()
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    operation: Literal["masked-softmax"] = "masked-softmax"
+
+    def __post_init__(self) -> None:
+        if not self.id or any(c.isspace() for c in self.id):
+            raise ValueError(f"A subject needs an id without spaces; {self.id!r} is none. Write for instance 'mine.softmax'.")
+        for dtype in self.dtypes:
+            if dtype not in DTYPES:
+                raise ValueError(f"Subject '{self.id}' names the dtype '{dtype}'; hardmask judges {', '.join(DTYPES)}.")
+        if self.role not in ("entry-point", "reference", "specimen"):
+            raise ValueError(f"Subject '{self.id}' has the role '{self.role}'; use entry-point, reference or specimen.")
+        unknown = self.promises - {"isolation", "allowed-nan-visible", "vjp-from-output"}
+        if unknown:
+            raise ValueError(f"Subject '{self.id}' promises '{min(unknown)}', which hardmask does not know.")
+        contract(self.contract)
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that the subject offers, in the order forward, vjp, jvp."""
+        return tuple(m for m in METHODS if getattr(self, m) is not None)
+
+    def tier_for(self, method: Method, dtype: str) -> str:
+        """The accuracy tier that the subject declares for one method and dtype."""
+        if isinstance(self.tier, str):
+            return self.tier
+        keys = [f"{method}:{dtype}", dtype]
+        if dtype in HALVES:
+            keys = [f"{method}:{dtype}", f"{method}:half", dtype, "half"]
+        for key in keys:
+            if key in self.tier:
+                return self.tier[key]
+        return "mixed" if dtype in HALVES else "strict"
