@@ -1,0 +1,218 @@
+"""Build the batches: one function per kind, each a mixture of families that need the same surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...spec.batch import Batch, Bools, Floats
+from ...spec.formats import FORMATS, Format
+from . import masks
+from .poison import POISONS, poisoned
+from .scores import SHAPES, Generator, normal, rotating
+from .vectors import vectors
+
+SHORT = 13
+"""Length of the short rows, and of the prefix that holds all allowed keys of the truncation family."""
+
+Parts = dict[str, Any]
+Builder = Callable[[Generator, Format, int, int], Parts]
+Codes = npt.NDArray[np.int64]
+
+
+def rounded(values: Floats, form: Format) -> Floats:
+    """The nearest finite numbers of a format, as float64."""
+    finite = np.clip(values, -form.max, form.max)
+    return np.where(np.isfinite(values), finite, values).astype(form.dtype).astype(np.float64)
+
+
+def shapes(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Every score family under every density of mask, and for each row a permuted copy in the second half."""
+    base = rows // 2
+    s, which = rotating(rng, form, base, keys)
+    mask = masks.mixed(rng, base, keys)
+    order = np.argsort(rng.random((base, keys)), axis=1)
+    g, u = vectors(rng, form, mask), vectors(rng, form, mask)
+    pick = lambda a: np.concatenate([a, np.take_along_axis(a, order, axis=1)])  # noqa: E731 - used four times, here
+    pairs = np.stack([np.arange(base), np.arange(base) + base], axis=1)
+    return {
+        "scores": pick(s),
+        "mask": pick(mask),
+        "cotangents": pick(g),
+        "tangents": pick(u),
+        "family": np.concatenate([which, which]),
+        "families": tuple(SHAPES),
+        "relations": {"permutation": pairs},
+        "permutation": order,
+    }
+
+
+def poison(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Each poison at the blocked scores; exactly one row is empty, and its cotangent is zero."""
+    which = np.arange(rows) % len(POISONS)
+    mask = masks.half(rng, rows, keys)
+    s = poisoned(rounded(normal(rng, form, rows, keys), form), mask, form, which)
+    g = vectors(rng, form, mask)
+    lone = int(rng.integers(0, rows))
+    mask[lone] = False
+    s[lone] = rng.standard_normal(keys)
+    g[lone] = 0.0
+    which[lone] = len(POISONS)
+    families = (*(f"poison {p}" for p in POISONS), "one empty row")
+    return {"scores": s, "mask": mask, "cotangents": g, "family": which, "families": families}
+
+
+def full(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """All keys allowed; the second half repeats the first, shifted by a constant for which every sum is exact."""
+    base = rows // 2
+    # Multiples of 1/8 below 16 in size: adding ±2^k stays exact while |s| + 2^k <= 2^(p - 3).
+    s = np.clip(np.rint(normal(rng, form, base, keys) * 8.0) / 8.0, -15.0, 15.0)
+    largest = min(form.precision - 4, 24)
+    shift = 2.0 ** rng.integers(3, largest + 1, base) * rng.choice([-1.0, 1.0], base)
+    pairs = np.stack([np.arange(base), np.arange(base) + base], axis=1)
+    mask = np.ones((2 * base, keys), bool)
+    g, u = vectors(rng, form, mask[:base]), vectors(rng, form, mask[:base])
+    return {
+        "scores": np.concatenate([s, s + shift[:, None]]),
+        "mask": mask,
+        "cotangents": np.concatenate([g, g]),
+        "tangents": np.concatenate([u, u]),
+        "family": np.repeat([0, 1], base),
+        "families": ("full", "shifted"),
+        "relations": {"shift": pairs},
+    }
+
+
+def single(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """One allowed key."""
+    s, _ = rotating(rng, form, rows, keys)
+    return {"scores": s, "mask": masks.single(rng, rows, keys), "families": ("single",)}
+
+
+def causal(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """The rows of causal masks; the second half repeats the first at other places of the batch."""
+    base = rows // 2
+    s, _ = rotating(rng, form, base, keys)
+    mask = masks.causal(base, keys)
+    g, u = vectors(rng, form, mask), vectors(rng, form, mask)
+    order = rng.permutation(base)
+    pairs = np.stack([order, np.arange(base) + base], axis=1)
+    again = lambda a: np.concatenate([a, a[order]])  # noqa: E731 - used four times, here
+    return {
+        "scores": again(s),
+        "mask": again(mask),
+        "cotangents": again(g),
+        "tangents": again(u),
+        "families": ("causal",),
+        "relations": {"position": pairs},
+    }
+
+
+def empty(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """No allowed key in any row; scores of every family, and in every fifth row a non-finite one."""
+    s, _ = rotating(rng, form, rows, keys)
+    family = np.zeros(rows, np.int64)
+    if keys:
+        hot = np.arange(4, rows, 5)
+        s[hot, rng.integers(0, keys, len(hot))] = rng.choice([np.nan, np.inf, -np.inf], len(hot))
+        family[hot] = 1
+    return {"scores": s, "mask": np.zeros((rows, keys), bool), "family": family, "families": ("empty", "empty poison")}
+
+
+def truncation(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Allowed keys among the first few only: deleting the blocked tail must change nothing."""
+    s, _ = rotating(rng, form, rows, keys)
+    s[:, SHORT:] = np.where(np.arange(rows) % 2, 1e4, -30.0)[:, None]
+    return {"scores": s, "mask": masks.prefix(rng, rows, keys, SHORT), "families": ("truncation",)}
+
+
+def mixture(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Empty rows among others, some of them neighbours."""
+    s, _ = rotating(rng, form, rows, keys)
+    mask = masks.mixed(rng, rows, keys)
+    gone = rng.random(rows) < 0.3
+    mask[gone] = False
+    return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": ("beside empty rows", "empty")}
+
+
+def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Groups of ``keys`` copies of one row, one for each unit vector: the full Jacobian by both modes."""
+    groups = rows // keys
+    s, _ = rotating(rng, form, groups, keys)
+    mask = masks.mixed(rng, groups, keys)
+    units = np.tile(np.eye(keys), (groups, 1))
+    index = np.arange(groups * keys).reshape(groups, keys)
+    return {
+        "scores": np.repeat(s, keys, axis=0),
+        "mask": np.repeat(mask, keys, axis=0),
+        "cotangents": units,
+        "tangents": units,
+        "families": ("jacobian",),
+        "relations": {"jacobian": index},
+    }
+
+
+def facts(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Rows that the theorems do not speak of: an allowed score that is not a real number. Reported, not judged."""
+    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf")
+    which = np.arange(rows) % len(families)
+    s = normal(rng, form, rows, keys)
+    mask = masks.half(rng, rows, keys)
+    at = (rng.random((rows, keys)) + mask).argmax(axis=1)
+    s[np.arange(rows), at] = np.array([np.nan, np.inf, -np.inf, -np.inf])[which]
+    s = np.where((which == 3)[:, None] & mask, -np.inf, s)
+    # "allowed -inf" keeps a real score beside it.
+    beside = (at + 1) % keys
+    few = which == 2
+    mask[few, beside[few]] = True
+    return {"scores": s, "mask": mask, "family": which, "families": families}
+
+
+def one(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Rows of a single slot, allowed or blocked."""
+    s, _ = rotating(rng, form, rows, keys)
+    mask = np.arange(rows)[:, None] % 3 > 0
+    return {"scores": s, "mask": mask, "family": (~mask[:, 0]).astype(np.int64), "families": ("single", "empty")}
+
+
+KINDS: dict[str, Builder] = {
+    f.__name__: f
+    for f in (shapes, poison, full, single, causal, empty, truncation, mixture, jacobian, facts, one)
+}
+
+
+def build(kind: str, key: str, seed: tuple[int, ...], dtype: str, rows: int, keys: int) -> Batch:
+    """The batch of one kind; the same arguments always give the same bits.
+
+    Every batch of one length has exactly ``rows`` rows, so that a compiler sees one shape: a kind that needs pairs or
+    groups repeats its first rows at the end.
+    """
+    form = FORMATS[dtype]
+    rng = np.random.default_rng(seed)
+    parts = KINDS[kind](rng, form, rows, keys)
+    mask: Bools = parts["mask"]
+    for name in ("cotangents", "tangents"):
+        if name not in parts:
+            parts[name] = vectors(rng, form, mask)
+    family: Codes = parts.get("family", np.zeros(len(mask), np.int64))
+    fill = np.arange(rows) % max(len(mask), 1)
+
+    def stored(name: str) -> Any:
+        with np.errstate(over="ignore"):
+            return rounded(parts[name], form).astype(form.dtype)[fill]
+
+    return Batch(
+        key=key,
+        dtype=dtype,
+        scores=stored("scores"),
+        mask=mask[fill],
+        cotangents=stored("cotangents"),
+        tangents=stored("tangents"),
+        family=family[fill].astype(np.int64),
+        families=parts["families"],
+        relations=parts.get("relations", {}),
+        permutation=parts.get("permutation"),
+    )
