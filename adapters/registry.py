@@ -1,0 +1,230 @@
+"""Which adapters there are, and what a target on the command line means.
+
+Built in are NumPy, PyTorch and JAX. Any installed package may add one through the entry-point group
+``hardmask.adapters``: the entry's name is the adapter's name, and it loads to a list of subjects or to a function that
+returns one. A framework is imported only when a target asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
+
+from .errors import TargetError
+from .subject import Subject
+from .user_code import as_subjects, said, subjects_of
+
+GROUP = "hardmask.adapters"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One family of subjects.
+
+    ``module`` holds it, relative to this package (its ``subjects()`` returns the subjects), or ``entry`` does.
+    ``needs`` are the import names without which it cannot load; ``reports`` the distributions whose versions belong
+    into a report, where installed; ``mend`` is what to do when a need is missing.
+    """
+
+    name: str
+    module: str = ""
+    needs: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()
+    mend: str = ""
+    entry: EntryPoint | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """The first framework that is needed and not installed, or None. Imports nothing."""
+        return next((need for need in self.needs if find_spec(need) is None), None)
+
+    @property
+    def version(self) -> str | None:
+        """The version of the framework, or of the package that registers a third-party adapter; None when absent."""
+        if self.entry is not None:
+            return self.entry.dist.version if self.entry.dist is not None else None
+        return _version(self.needs[0])
+
+    def load(self) -> list[Subject]:
+        """All subjects, specimens included. Raises TargetError with the mend when that is impossible."""
+        if missing := self.missing:
+            raise TargetError(f"The target '{self.name}' needs {missing}, which is not installed. {self.mend}")
+        return list(_load(self))
+
+
+BUILT_IN: tuple[Adapter, ...] = (
+    Adapter(
+        "numpy",
+        ".numpy_rows",
+        ("numpy",),
+        ("numpy", "ml_dtypes", "scipy"),
+        "Run: pip install numpy",
+    ),
+    Adapter(
+        "torch",
+        ".torch_rows",
+        ("torch",),
+        ("torch",),
+        "Install the build of PyTorch that you want certified first (https://pytorch.org/get-started), "
+        "then run: pip install 'hardmask[torch]'",
+    ),
+    Adapter(
+        "jax",
+        ".jax_rows",
+        ("jax",),
+        ("jax", "jaxlib"),
+        "Run: pip install 'hardmask[jax]'",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Available:
+    """One line of ``hardmask list``: an adapter, whether it can run, its framework's version, its subjects.
+
+    ``problem`` is a sentence with the mend where ``subjects`` is empty because the adapter cannot be loaded.
+    """
+
+    adapter: str
+    installed: bool
+    version: str | None
+    subjects: tuple[Subject, ...]
+    problem: str | None = None
+
+
+def adapters() -> dict[str, Adapter]:
+    """All adapters by name: the built-in ones, then those that installed packages register.
+
+    Raises TargetError when a package registers a name that is already taken.
+    """
+    found = {adapter.name: adapter for adapter in BUILT_IN}
+    for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
+        if entry.name in found:
+            raise TargetError(
+                f"The entry point '{entry.value}' registers an adapter called '{entry.name}', a name that is taken. "
+                "Rename the entry point, or uninstall its package."
+            )
+        found[entry.name] = Adapter(entry.name, entry=entry)
+    return found
+
+
+def available() -> list[Available]:
+    """Every adapter with its subjects, without importing a framework that is absent."""
+    lines = []
+    for adapter in adapters().values():
+        try:
+            lines.append(Available(adapter.name, True, adapter.version, tuple(adapter.load())))
+        except TargetError as e:
+            lines.append(Available(adapter.name, adapter.missing is None, adapter.version, (), str(e)))
+    return lines
+
+
+def versions(subjects: Iterable[Subject]) -> dict[str, str]:
+    """The versions of what the subjects run on, by distribution name, sorted.
+
+    For a user's own subject: of every built-in framework that the process has loaded by now.
+    """
+    known = adapters()
+    result: dict[str, str] = {}
+    for name in {subject.adapter for subject in subjects}:
+        if name not in known:
+            reports = [dist for a in BUILT_IN if a.needs[0] in sys.modules for dist in a.reports]
+        elif (entry := known[name].entry) is not None:
+            reports = [entry.dist.name] if entry.dist is not None else []
+        else:
+            reports = list(known[name].reports)
+        result.update({dist: found for dist in reports if (found := _version(dist)) is not None})
+    return dict(sorted(result.items()))
+
+
+def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]:
+    """The subjects that the targets name, in order, each once.
+
+    A target is an adapter's name (``torch``), a subject's id, a glob over ids (``torch.*``; only ``*`` and ``?`` are
+    special), ``path/file.py:object`` or ``module:object`` (see :mod:`hardmask.adapters.user_code`). A specimen is
+    returned if an id, a glob or an object names it, or with ``specimens=True``. A glob over several adapters
+    (``*.softmax-where*``) looks at those whose framework is installed.
+
+    Raises TargetError, one sentence with the mend, for whatever goes wrong.
+
+    >>> [s.id for s in resolve(["numpy.softmax-where"])]
+    ['numpy.softmax-where']
+    """
+    found: dict[str, Subject] = {}
+    for target in targets:
+        for subject in _one(target, specimens):
+            if found.setdefault(subject.id, subject) is not subject:
+                raise TargetError(
+                    f"Two different subjects are called '{subject.id}'. Rename one, or run them one after the other."
+                )
+    return list(found.values())
+
+
+def _one(target: str, specimens: bool) -> list[Subject]:
+    if ":" in target:
+        return subjects_of(target)
+    known = adapters()
+    if target in known:
+        return [s for s in known[target].load() if specimens or s.role != "specimen"]
+    if target.endswith(".py"):
+        raise TargetError(f"'{target}' names a file but no object in it. Write '{target}:NAME'.")
+    prefix = target.partition(".")[0]
+    pattern = target.replace("[", "[[]")
+    if prefix in known:
+        pool = known[prefix].load()
+    elif re.search("[*?]", prefix):
+        # 'tor*' may stand for 'torch.…': compare as much of the adapter's name as the pattern fixes.
+        head = re.split("[*?]", prefix)[0]
+        pool = [s for a in known.values() if a.name.startswith(head) and not a.missing for s in a.load()]
+    else:
+        raise _unknown(target, list(known))
+    matches = [s for s in pool if s.id == target] or [s for s in pool if fnmatchcase(s.id, pattern)]
+    if matches:
+        return matches
+    if re.search("[*?]", target):
+        raise TargetError(f"No subject matches '{target}'. Run 'hardmask list' to see the ids.")
+    raise _unknown(target, [s.id for s in pool])
+
+
+def _unknown(target: str, names: Iterable[str]) -> TargetError:
+    close = get_close_matches(target, list(names), 3)
+    hint = f"Did you mean {' or '.join(repr(c) for c in close)}?" if close else "Run 'hardmask list' to see them all."
+    return TargetError(f"There is no target '{target}'. {hint}")
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+@cache
+def _load(adapter: Adapter) -> tuple[Subject, ...]:
+    try:
+        if adapter.entry is None:
+            return tuple(import_module(adapter.module, __package__).subjects())
+        found = adapter.entry.load()
+    except TargetError:
+        raise
+    except Exception as e:
+        raise TargetError(
+            f"Loading the adapter '{adapter.name}' raised {said(e)}. "
+            f"{adapter.mend or 'Mend or uninstall the package that registers it.'}"
+        ) from e
+    subjects = as_subjects(found, name=f"{adapter.name}.softmax", origin=f"The entry point '{adapter.name}'")
+    for subject in subjects:
+        if not subject.id.startswith(f"{adapter.name}."):
+            raise TargetError(
+                f"The adapter '{adapter.name}' offers a subject called '{subject.id}', which a target could not name. "
+                f"Its id has to begin with '{adapter.name}.'."
+            )
+    return tuple(s if s.adapter == adapter.name else replace(s, adapter=adapter.name) for s in subjects)

@@ -1,0 +1,131 @@
+"""Deliberate policies and faults, shipped so that a user can see what the suite says about them.
+
+Two kinds. A *leak* is a formula that blocks in a wrong way; it is written once over the functions that NumPy, PyTorch
+and JAX share (``where``, ``full_like``, ``finfo``) and the softmax of the framework. A *policy* changes what a good
+subject does with an empty row; it works on NumPy arrays, around the subject's own methods. Each declares the contract
+under which its fault, or its merit, shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..spec.formats import DTYPES
+from .subject import Answer, Array, Bools, Subject
+
+Formula = Callable[[Any, Callable[[Any], Any], Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A wrong formula ``formula(xp, softmax, scores, mask) -> weights`` with what it wrongly declares.
+
+    ``xp`` is numpy, torch or jax.numpy; ``dtypes`` are those in which the formula can be written at all.
+    """
+
+    name: str
+    contract: str
+    formula: Formula
+    dtypes: tuple[str, ...] = DTYPES
+
+
+def _lowest(xp: Any, scores: Any) -> float:
+    return float(xp.finfo(scores.dtype).min)
+
+
+def _added(xp: Any, scores: Any, mask: Any, penalty: float) -> Any:
+    return scores + xp.where(mask, xp.full_like(scores, 0.0), xp.full_like(scores, penalty))
+
+
+def _replaced(xp: Any, scores: Any, mask: Any, fill: float) -> Any:
+    return xp.where(mask, scores, xp.full_like(scores, fill))
+
+
+def _where_after_additive_inf(xp: Any, softmax: Callable[[Any], Any], scores: Any, mask: Any) -> Any:
+    weights = softmax(_added(xp, scores, mask, -np.inf))
+    return xp.where(mask, weights, xp.full_like(scores, 0.0))
+
+
+WHERE_AFTER_ADDITIVE_INF = Leak("where-after-additive-inf", "zero", _where_after_additive_inf)
+
+LEAKS: tuple[Leak, ...] = (
+    # -1e9 is beyond float16 and swallows every bfloat16 score; float32 keeps multiples of 64, float64 nearly all.
+    Leak("additive-1e9", "zero", lambda xp, softmax, s, m: softmax(_added(xp, s, m, -1e9)), ("float64", "float32")),
+    Leak("additive-min", "zero", lambda xp, softmax, s, m: softmax(_added(xp, s, m, _lowest(xp, s)))),
+    Leak("replace-min", "zero", lambda xp, softmax, s, m: softmax(_replaced(xp, s, m, _lowest(xp, s)))),
+    Leak("unguarded-inf", "zero", lambda xp, softmax, s, m: softmax(_replaced(xp, s, m, -np.inf))),
+    WHERE_AFTER_ADDITIVE_INF,
+)
+
+
+def _plain(answer: Array | Answer) -> Array:
+    return answer.weights if isinstance(answer, Answer) else answer
+
+
+def _called(base: Subject, method: str, args: tuple[Array, ...]) -> Array:
+    result: Array = _plain(getattr(base, method)(*args))
+    return result
+
+
+def _around(base: Subject, name: str, contract: str, call: Callable[..., Array | Answer]) -> Subject:
+    """A specimen whose methods are ``call(method, scores, mask[, vector])``, for the methods that ``base`` has."""
+
+    def method(which: str) -> Callable[..., Any] | None:
+        if getattr(base, which) is None:
+            return None
+        return lambda *args: call(which, *args)
+
+    return replace(
+        base,
+        id=base.id.replace(base.id.partition(".")[2].partition("[")[0], name),
+        role="specimen",
+        contract=contract,
+        forward=lambda *args: call("forward", *args),
+        vjp=method("vjp"),
+        jvp=method("jvp"),
+        promises=frozenset(),
+    )
+
+
+def policies(base: Subject) -> list[Subject]:
+    """Four specimens made of one good subject, whose id has the form ``adapter.name`` or ``adapter.name[path]``.
+
+    ``zero-with-flag`` keeps the contract ``zero+valid``; ``zero-without-flag`` declares it and returns no flag;
+    ``reject`` raises on an empty row; ``fallback`` puts the weight of an empty row on key 0.
+    """
+
+    def with_flag(which: str, scores: Array, mask: Bools, *rest: Array) -> Array | Answer:
+        result = _called(base, which, (scores, mask, *rest))
+        return Answer(result, mask.any(axis=-1)) if which == "forward" else result
+
+    def without_flag(which: str, *args: Array) -> Array:
+        return _called(base, which, args)
+
+    def reject(which: str, scores: Array, mask: Bools, *rest: Array) -> Array:
+        empty = np.flatnonzero(~mask.any(axis=-1))
+        if len(empty):
+            raise ValueError(f"Row {empty[0]} allows no key, and this function refuses such rows. Drop the row.")
+        return _called(base, which, (scores, mask, *rest))
+
+    def fall_back(which: str, scores: Array, mask: Bools, *rest: Array) -> Array | Answer:
+        empty = ~mask.any(axis=-1)
+        mask, scores = mask.copy(), scores.copy()
+        mask[empty, :1] = True
+        scores[empty, :1] = 0  # Whatever stands there was blocked: it may be NaN.
+        result = _called(base, which, (scores, mask, *rest))
+        if which == "forward":
+            return Answer(result, ~empty)
+        result = result.copy()
+        result[empty] = 0
+        return result
+
+    return [
+        _around(base, "zero-with-flag", "zero+valid", with_flag),
+        _around(base, "zero-without-flag", "zero+valid", without_flag),
+        _around(base, "reject", "reject", reject),
+        _around(base, "fallback", "fallback(0)", fall_back),
+    ]
