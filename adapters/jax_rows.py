@@ -1,0 +1,102 @@
+"""JAX on its CPU device: ``jax.nn.softmax(where=)``, the double-``where`` reference and the unguarded fill.
+
+Every call runs with 64-bit types enabled, for that call only: otherwise JAX would silently compute float64 in float32,
+and a global switch would change the user's own JAX code in this process. Arrays are placed on the CPU whatever other
+devices there are. A jitted subject compiles once per shape and dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..spec.formats import DTYPES
+from .specimens import LEAKS, Leak, policies
+from .subject import Array, Bools, Subject
+
+Formula = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def jax_subject(id: str, formula: Formula, *, jit: bool = True, **declared: Any) -> Subject:
+    """A subject with all three methods from one function of JAX arrays, ``formula(scores, mask) -> weights``.
+
+    The VJP is ``jax.vjp``, the JVP ``jax.jvp``; with ``jit`` each of the three is compiled as a whole. ``scores`` and
+    ``mask`` (Boolean, True = allowed) have shape ``(rows, keys)``. The path, ``jit`` or ``eager``, is written behind
+    the id in brackets. ``declared`` are fields of Subject; by default all four dtypes, and ``half-ops`` for the halves.
+
+    >>> mine = jax_subject("mine.softmax", lambda s, m: jax.nn.softmax(s, where=m))
+    >>> mine.id, mine.methods
+    ('mine.softmax[jit]', ('forward', 'vjp', 'jvp'))
+    """
+
+    def pull(scores: jax.Array, mask: jax.Array, cotangents: jax.Array) -> jax.Array:
+        _, back = jax.vjp(lambda x: formula(x, mask), scores)
+        return back(cotangents)[0]
+
+    def push(scores: jax.Array, mask: jax.Array, tangents: jax.Array) -> jax.Array:
+        return jax.jvp(lambda x: formula(x, mask), (scores,), (tangents,))[1]
+
+    path = "jit" if jit else "eager"
+    forward, vjp, jvp = (_on_numpy(jax.jit(f) if jit else f) for f in (formula, pull, push))
+    declared = {"dtypes": DTYPES, "tier": {"half": "half-ops"}, **declared}
+    return Subject(f"{id}[{path}]", forward, vjp, jvp, path=path, **declared)
+
+
+def _on_numpy(function: Callable[..., jax.Array]) -> Callable[..., Array]:
+    """``function`` over NumPy arrays, on the CPU device, with 64-bit types."""
+
+    def call(*arrays: Array | Bools) -> Array:
+        cpu = jax.devices("cpu")[0]
+        with jax.enable_x64(True), jax.default_device(cpu):
+            return np.asarray(function(*(jax.device_put(a, cpu) for a in arrays)))
+
+    return call
+
+
+def softmax_where(scores: jax.Array, mask: jax.Array) -> jax.Array:
+    """``jax.nn.softmax`` with its own ``where=``."""
+    return jax.nn.softmax(scores, axis=-1, where=mask)
+
+
+def double_where(scores: jax.Array, mask: jax.Array) -> jax.Array:
+    """An empty row is normalised over zeros and then selected away, so that nothing is NaN on the way."""
+    zero = jnp.zeros_like(scores)
+    blocked = jnp.where(mask.any(-1, keepdims=True), jnp.full_like(scores, -jnp.inf), zero)
+    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, scores, blocked), axis=-1), zero)
+
+
+def fill_inf(scores: jax.Array, mask: jax.Array) -> jax.Array:
+    """The form written most often. An empty row is NaN."""
+    return jax.nn.softmax(jnp.where(mask, scores, jnp.full_like(scores, -jnp.inf)), axis=-1)
+
+
+def _softmax(x: jax.Array) -> jax.Array:
+    return jax.nn.softmax(x, axis=-1)
+
+
+def _leak(leak: Leak) -> Subject:
+    def formula(scores: jax.Array, mask: jax.Array) -> jax.Array:
+        weights: jax.Array = leak.formula(jnp, _softmax, scores, mask)
+        return weights
+
+    return jax_subject(
+        f"jax.{leak.name}", formula, adapter="jax", role="specimen", contract=leak.contract, dtypes=leak.dtypes
+    )
+
+
+def subjects() -> list[Subject]:
+    """Every JAX subject, specimens included."""
+    promises = frozenset({"isolation", "allowed-nan-visible"})
+    reference = jax_subject("jax.double-where", double_where, adapter="jax", role="reference", promises=promises)
+    return [
+        reference,
+        jax_subject("jax.softmax-where", softmax_where, jit=False, adapter="jax"),
+        jax_subject("jax.softmax-where", softmax_where, adapter="jax"),
+        jax_subject("jax.fill-inf", fill_inf, adapter="jax", contract="nan"),
+        *map(_leak, LEAKS),
+        *policies(reference),
+    ]

@@ -1,0 +1,41 @@
+"""NumPy arrays to PyTorch tensors and back, bit for bit, bfloat16 included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from .subject import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+def to_torch(array: Array) -> torch.Tensor:
+    """A CPU tensor with a copy of the array: the same shape and bits, NaN payloads included.
+
+    Any Boolean or floating NumPy dtype that PyTorch has, and ``ml_dtypes.bfloat16``, which NumPy and PyTorch can only
+    exchange as 16-bit integers.
+
+    >>> to_torch(np.ones(2, np.float16))
+    tensor([1., 1.], dtype=torch.float16)
+    """
+    import torch
+
+    copied = np.array(array, order="C")  # PyTorch warns about arrays that it must not write to.
+    if copied.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(copied)
+
+
+def to_numpy(tensor: torch.Tensor) -> Array:
+    """The inverse of :func:`to_torch`, for a tensor that may still hang on an autograd graph."""
+    import torch
+
+    flat = tensor.detach().cpu().contiguous()
+    if flat.dtype == torch.bfloat16:
+        return flat.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    result: Array = flat.numpy()
+    return result
