@@ -64,7 +64,7 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.runtime: pyproject.toml setup.py $(VENV)/.created
-	@echo "== hardmask: installing what hardmask needs into $(VENV) (once; about 150 MB)"
+	@echo "== hardmask: installing what hardmask needs into $(VENV) (once; about 200 MB)"
 	@rm -rf build
 	@$(PIP) install 'setuptools>=77'
 	@$(PIP) install --no-build-isolation .
