@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from .audit import Audit, audit
 from .dd_engine import DoubleDoubleEngine
 from .exact import Engine, Exact, ExactWeights
 from .float64 import Float64Engine
 
-__all__ = ["DoubleDoubleEngine", "Engine", "Exact", "ExactWeights", "Float64Engine", "engine_for"]
+__all__ = ["Audit", "DoubleDoubleEngine", "Engine", "Exact", "ExactWeights", "Float64Engine", "audit", "engine_for"]
 
 
 def engine_for(dtype_name: str) -> Engine:

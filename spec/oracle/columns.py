@@ -1,8 +1,8 @@
 """How the fast engines walk over a batch: a few rows at a time, keys first.
 
-A chunk is transposed to shape ``(keys, rows)``, so that what belongs to a row (its maximum, its sum) broadcasts along the
-contiguous axis and a sum over the keys adds whole contiguous blocks, also when the rows are short. A chunk is small
-enough for the second-level cache, which is worth a factor of two to four.
+A chunk is transposed to shape ``(keys, rows)``, so that what belongs to a row (its maximum, its sum) broadcasts along
+the contiguous axis and a sum over the keys adds whole contiguous blocks, also when the rows are short. A chunk is
+small enough for the second-level cache, which is worth a factor of two to four.
 """
 
 from __future__ import annotations

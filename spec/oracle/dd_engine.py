@@ -1,13 +1,13 @@
 """The double-double engine: the oracle for float64.
 
-**Weights.** The gap is formed exactly, as two words. Numerators have relative error ``2^-92.8`` (:mod:`.dd_exp`); so has
-their sum, a weighted mean of these errors, plus ``3 u^2`` for each of at most 20 levels of the tree; reciprocal and
-product add ``15 u^2``. Sum: ``2^-91.7``. Claimed is :data:`RELATIVE` ``= 2^-90``.
-A weight below ``2^-1022`` is scaled down in one step, so each of its two words is rounded once, ``2^-1074`` together.
-Scores further than 746 below the maximum get weight 0, and their true weight is below ``2^-1076``.
+**Weights.** The gap is formed exactly, as two words. Numerators have relative error ``2^-92.8`` (:mod:`.dd_exp`); so
+has their sum, a weighted mean of these errors, plus ``3 u^2`` for each of at most 20 levels of the tree; reciprocal
+and product add ``15 u^2``. Sum: ``2^-91.7``. Claimed is :data:`RELATIVE` ``= 2^-90``. A weight below ``2^-1022`` is
+scaled down in one step, so each of its two words is rounded once, ``2^-1074`` together. Scores further than 746 below
+the maximum get weight 0, and their true weight is below ``2^-1076``.
 
-**Sums.** A tree of double-double additions over at most ``2^20`` terms with a product of error ``2 u^2`` each is off by at most
-``62 u^2 (1 + 2^-40)`` times the sum of magnitudes, below :data:`SUM` ``= 2^-99`` of it.
+**Sums.** A tree of double-double additions over at most ``2^20`` terms with a product of error ``2 u^2`` each is off
+by at most ``62 u^2 (1 + 2^-40)`` times the sum of magnitudes, below :data:`SUM` ``= 2^-99`` of it.
 
 **Derivative**, ``y_i = w_i (v_i - p)``, ``p = sum w_j v_j``: with ``E`` the error of the weights,
 
@@ -120,13 +120,17 @@ class DoubleDoubleEngine:
         for part in chunks(rows, keys):
             x, shift = _to_top(columns(a[part]), _TOP if b is None else _TOP // 2)
             terms: Pair = x, np.zeros_like(x)
+            down = shift < 0
             if b is not None:
                 y, other = _to_top(columns(b[part]), _TOP // 2)
                 terms = two_prod(x, y)
+                down |= other < 0
                 shift = shift + other
-            size = np.abs(terms[0]).sum(axis=0) * (SUM * MARGIN) + keys * _LOST
+            # Scaling up is exact; scaling down may lose 2^-1074 of one factor, which the other multiplies by 2^450.
+            lost = np.where(down, _LOST * 2.0 ** (_TOP // 2), _LOST)
+            size = np.abs(terms[0]).sum(axis=0) * (SUM * MARGIN) + keys * lost
             high, small = tree_sum(terms)
-            with np.errstate(over="ignore"):  # a sum beyond the largest float64 is reported as inf with an infinite error
+            with np.errstate(over="ignore"):  # a sum that float64 cannot hold is inf
                 value[part] = np.ldexp(high, -shift)
                 low[part] = np.ldexp(small, -shift)
                 error[part] = np.ldexp(size, -shift) + 4.0 * TINY
@@ -136,18 +140,18 @@ class DoubleDoubleEngine:
 def _softmax(s: Floats, top: Floats, near: Bools) -> tuple[Pair, Floats]:
     """Weights of the columns of ``s`` and their sums; keys that are not ``near`` the maximum get 0."""
     high, low = two_sum(np.where(near, s, top), -top)
-    h, l, k = dd_exp(high, low)
+    high, low, k = dd_exp(high, low)
     weight = near.astype(np.float64)
-    h *= weight
-    l *= weight
+    high *= weight
+    low *= weight
     power = power_of_two(k)
     small = power * 2.0**-64
-    sh, sl = tree_sum((h * small, l * small), add_same_sign)
+    sh, sl = tree_sum((high * small, low * small), add_same_sign)
     empty = sh == 0.0
     sh[empty], sl[empty] = 1.0, 0.0
     rh, rl = reciprocal((sh, sl))
     # 2^-64 goes into the reciprocal, so that one multiplication scales each word and rounds it at most once.
-    wh, wl = multiply((h, l), (rh * 2.0**-64, rl * 2.0**-64))
+    wh, wl = multiply((high, low), (rh * 2.0**-64, rl * 2.0**-64))
     wh *= power
     wl *= power
     return (wh, wl), sh

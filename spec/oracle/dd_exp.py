@@ -2,17 +2,19 @@
 
 With ``u = 2^-53``, ``N = 4096``, ``|x| <= 746``:
 
-**Reduction.** ``q = rint(x N / ln 2)`` has at most 23 bits, ``r = x - q ln2/N``. The constant is the sum of three words; the
-first two have at most 30 bits, so their products with ``q`` are exact. ``x_high - q C1`` is exact: for ``q != 0`` both are
-multiples of ``2^-66`` and the difference is below ``2^-13``. The second subtraction keeps its rounding error. What is left
-is the rounding of ``x_low - q C3`` and of its sum with that error, each at most ``2^-97`` because ``|x_low| <= 2^-44``.
-Together with the third word's own error: ``2^-95.9`` absolutely in ``r``, hence relatively in the result.
+**Reduction.** ``q = rint(x N / ln 2)`` has at most 23 bits, ``r = x - q ln2/N``. The constant is the sum of three
+words; the first two have at most 30 bits, so their products with ``q`` are exact. ``x_high - q C1`` is exact: for ``q
+!= 0`` both are multiples of ``2^-66`` and the difference is below ``2^-13``. The second subtraction keeps its
+rounding error. What is left is the rounding of ``x_low - q C3`` and of its sum with that error, each at most
+``2^-97`` because ``|x_low| <= 2^-44``. Together with the third word's own error: ``2^-95.9`` absolutely in ``r``,
+hence relatively in the result.
 
-**Polynomial.** ``|r| <= 2^-13.5``, so ``e^r - 1 = r + r^2/2 + r^2/2 (r/3 + r^2/12 + r^3/60 + r^4/360) + rest`` with ``rest <=
-r^7/5040 < 2^-106``. ``r + r^2/2`` is carried in two words. The third summand is below ``2^-43.1`` and has fewer than five
-roundings: ``2^-93.8``. Leaving ``r_low`` out of it costs ``r^2/2 |r_low| <= 2^-94.6``.
+**Polynomial.** ``|r| <= 2^-13.5``, so ``e^r - 1 = r + r^2/2 + r^2/2 (r/3 + r^2/12 + r^3/60 + r^4/360) + rest`` with
+``rest <= r^7/5040 < 2^-106``. ``r + r^2/2`` is carried in two words. The third summand is below ``2^-43.1`` and has
+fewer than five roundings: ``2^-93.8``. Leaving ``r_low`` out of it costs ``r^2/2 |r_low| <= 2^-94.6``.
 
-**Table.** ``2^(j/N)`` in two words, relative error ``2^-106``, and a product with four roundings of size ``u^2`` or less.
+**Table.** ``2^(j/N)`` in two words, relative error ``2^-106``, and a product with four roundings of size ``u^2`` or
+less.
 
 Sum: ``2^-95.9 + 2^-93.8 + 2^-94.6 + 2^-103 < 2^-92.8``, which is :data:`DD_EXP_BOUND`.
 """
@@ -60,8 +62,8 @@ def _table() -> tuple[Floats, Floats]:
 def dd_exp(high: Floats, low: Floats) -> tuple[Floats, Floats, npt.NDArray[Any]]:
     """``(h, l, k)`` with ``(h + l) 2^k = exp(high + low)`` up to the relative error :data:`DD_EXP_BOUND`.
 
-    ``high`` in ``[-746, 0]``, ``|low|`` at most half an ulp of it; any shape. ``h`` lies in ``[1 - 2^-13, 2]`` and ``k``
-    in ``[-1077, 0]``. Source: extension; the derivation is the module docstring.
+    ``high`` in ``[-746, 0]``, ``|low|`` at most half an ulp of it; any shape. ``h`` lies in ``[0.99, 2.01]`` and
+    ``k`` in ``[-1077, 0]``. Source: extension; the derivation is the module docstring.
 
     >>> h, l, k = dd_exp(np.zeros(1), np.zeros(1))
     >>> float(h[0]), float(l[0]), int(k[0])
@@ -101,5 +103,5 @@ def dd_exp(high: Floats, low: Floats) -> tuple[Floats, Floats, npt.NDArray[Any]]
     pe += mh
     pe += tl
     e += pe
-    h, l = fast_two_sum(h, e)
-    return h, l, k
+    h, e = fast_two_sum(h, e)
+    return h, e, k

@@ -1,8 +1,8 @@
 """Double-double arithmetic on arrays: a number is the unevaluated sum of two float64 words.
 
-Built from IEEE ``+ - * /`` and ``rint`` only. With ``u = 2^-53`` and operands whose low word is at most half an ulp of the high
-one, the relative errors are those proved by Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic
-building blocks of double-word arithmetic", ACM TOMS 44(2), 2017, up to terms of order ``u^3``:
+Built from IEEE ``+ - * /`` and ``rint`` only. With ``u = 2^-53`` and operands whose low word is at most half an ulp
+of the high one, the relative errors are those proved by Joldes, Muller and Popescu, "Tight and rigorous error bounds
+for basic building blocks of double-word arithmetic", ACM TOMS 44(2), 2017, up to terms of order ``u^3``:
 
 | function | algorithm there | bound |
 |---|---|---|
@@ -13,8 +13,9 @@ building blocks of double-word arithmetic", ACM TOMS 44(2), 2017, up to terms of
 | :func:`multiply_float` | DWTimesFP | ``2 u^2`` |
 | :func:`reciprocal` | DWDivDW | ``10 u^2`` |
 
-They hold without overflow and underflow. Products are split by Dekker's method, which overflows beyond ``2^996``: callers
-scale rows by a power of two (:func:`row_exponent`). A product below ``2^-967`` loses at most a few ``2^-1074`` absolutely.
+They hold without overflow and underflow. Products are split by Dekker's method, which overflows beyond ``2^996``:
+callers scale rows by a power of two (:func:`row_exponent`). A product below ``2^-967`` loses at most a few
+``2^-1074`` absolutely.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def tree_sum(a: Pair, plus: Callable[[Pair, Pair], Pair] = add) -> Pair:
 
 
 def row_exponent(values: Floats) -> npt.NDArray[Any]:
-    """The integer ``e`` of each column with ``2^(e-1) <= max |value| < 2^e``; 0 for a column of zeros. Shape ``(R,)``."""
+    """The integer ``e`` of each column with ``2^(e-1) <= max |value| < 2^e``; 0 for a column of zeros."""
     exponent: npt.NDArray[Any] = np.frexp(np.abs(values).max(axis=0, initial=0.0))[1]
     return exponent
 

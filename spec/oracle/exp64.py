@@ -3,20 +3,20 @@
 NumPy's own ``exp`` differs between builds and carries no proof. This one uses ``+ - * rint`` and scaling by powers of
 two, so its error can be bounded once for every IEEE machine. With ``u = 2^-53`` and ``|x| <= 746``:
 
-**Reduction.** ``k = rint(x / ln 2)``, ``r = (x - k L1) - k L2`` where ``L1 + L2`` is ln 2, ``L1`` holding its first 32
-bits. ``k L1`` is exact (11 + 32 bits). So is ``x - k L1``: for ``k != 0`` both operands are multiples of ``2^-54`` (``|x|
-> 1/4``) and the difference is below ``1/2``. ``L1 + L2`` misses ln 2 by less than ``2^-86``, ``k L2`` is rounded by less
-than ``2^-75``, and the last subtraction by at most ``2^-55`` because ``|r| < 1/2``. Hence
-``|r - (x - k ln 2)| <= REDUCTION = 2^-55 + 2^-73``, which is also the relative error that it causes. ``rint`` is given a
-product with two roundings, so ``|r|`` may pass ``ln 2 / 2`` by ``746 * 2^-51``, far below the slack of ``RADIUS``.
+**Reduction.** ``k = rint(x / ln 2)``, ``r = (x - k L1) - k L2`` where ``L1 + L2`` is ln 2, ``L1`` holding its first
+32 bits. ``k L1`` is exact (11 + 32 bits). So is ``x - k L1``: for ``k != 0`` both operands are multiples of ``2^-54``
+(``|x| > 1/4``) and the difference is below ``1/2``. ``L1 + L2`` misses ln 2 by less than ``2^-86``, ``k L2`` is
+rounded by less than ``2^-75``, and the last subtraction by at most ``2^-55`` because ``|r| < 1/2``. Hence ``|r - (x -
+k ln 2)| <= REDUCTION = 2^-55 + 2^-73``, which is also the relative error that it causes. ``rint`` is given a product
+with two roundings, so ``|r|`` may pass ``ln 2 / 2`` by ``746 * 2^-51``, far below the slack of ``RADIUS``.
 
 **Polynomial.** Horner's rule for the Taylor polynomial of degree 13. All coefficients are positive, so every
-intermediate value and error at ``r`` is bounded by the same recursion at ``RADIUS``: with ``p`` the value and ``e`` its
-error, one step is ``m = p R``, ``e <- e R + (m + e R) u`` (product), ``p <- m + c``, ``e <- e + (p + e) u + c u`` (sum and
-rounding of the coefficient ``c``). The remainder of the series is at most ``R^14 / 14! * e^R``.
+intermediate value and error at ``r`` is bounded by the same recursion at ``RADIUS``: with ``p`` the value and ``e``
+its error, one step is ``m = p R``, ``e <- e R + (m + e R) u`` (product), ``p <- m + c``, ``e <- e + (p + e) u + c u``
+(sum and rounding of the coefficient ``c``). The remainder of the series is at most ``R^14 / 14! * e^R``.
 
-**Result.** Dividing by the smallest value ``e^-R`` gives :data:`EXP64_BOUND`, about 5.7 u. Scaling by ``2^k`` is exact for
-normal results; a subnormal result is rounded once more, by at most ``2^-1075``.
+**Result.** Dividing by the smallest value ``e^-R`` gives :data:`EXP64_BOUND`, about 5.7 u. Scaling by ``2^k`` is
+exact for normal results; a subnormal result is rounded once more, by at most ``2^-1075``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..batch import Floats
 UNIT = 2.0**-53
 TINY = 2.0**-1074
 LOWEST = -746.0
-"""Arguments below this are taken as this one; ``exp`` of it is under half of the smallest subnormal, so the result is 0."""
+"""Arguments below this are taken as this one, whose exponential rounds to 0."""
 
 _LOG2E = float.fromhex("0x1.71547652b82fep+0")
 _LN2_HEAD = float.fromhex("0x1.62e42feep-1")

@@ -3,18 +3,18 @@
 Notation: ``u = 2^-53``, ``d_i = max - s_i``, ``e_i = exp(-d_i)``, ``S = sum e_i`` in ``[1, n]``, ``B`` the bound of
 :func:`~hardmask.spec.oracle.exp64.exp64`.
 
-**Weights.** The gap ``fl(max - s_i)`` has relative error ``u``, hence ``e_i`` has relative error ``B + d_i u`` to first
-order. The sum adds ``(n - 1) u`` in any order and averages the errors of its terms with the weights, where ``sum w_j d_j
-= H(w) - ln S <= ln n`` (the entropy of at most ``n`` outcomes). One division follows:
+**Weights.** The gap ``fl(max - s_i)`` has relative error ``u``, hence ``e_i`` has relative error ``B + d_i u`` to
+first order. The sum adds ``(n - 1) u`` in any order and averages the errors of its terms with the weights, where
+``sum w_j d_j = H(w) - ln S <= ln n`` (the entropy of at most ``n`` outcomes). One division follows:
 
 ``|w^_i - w_i| <= w_i (2 B + (d_i + ln n + n) u) + 2^-1073``.
 
 Terms of second order are below ``2^-30`` of these for ``n <= 10^6`` and are covered by the factor :data:`MARGIN`.
-``2^-1073`` covers the roundings of a subnormal numerator, of the quotient and of the bound itself; scores further than 746 below the maximum
-get weight 0, and their true weight is below ``2^-1076``.
+``2^-1073`` covers the roundings of a subnormal numerator, of the quotient and of the bound itself; scores further
+than 746 below the maximum get weight 0, and their true weight is below ``2^-1076``.
 
-**Derivative**, ``y_i = w_i (v_i - p)``, ``p = sum w_j v_j``: with ``E`` the error of the weights, ``P = sum (w_j + E_j)
-|v_j|`` and ``gamma = n u`` (product and ``n - 1`` additions),
+**Derivative**, ``y_i = w_i (v_i - p)``, ``p = sum w_j v_j``: with ``E`` the error of the weights, ``P = sum (w_j +
+E_j) |v_j|`` and ``gamma = n u`` (product and ``n - 1`` additions),
 
 ``E_p = sum E_j |v_j| + gamma P``, ``E_y = E_i |v_i - p| + (w_i + E_i)(E_p + 3 u (|v_i - p| + E_p))``,
 
@@ -39,7 +39,7 @@ MARGIN = 1.0 + 2.0**-20
 class Float64Engine:
     """A vectorised oracle in float64 with a rigorous bound, for up to a million keys.
 
-    Exact for scores, vectors and results that float32, float16 or bfloat16 can hold, the largest included. It also takes
+    For scores, vectors and results that float32, float16 or bfloat16 can hold, the largest included. It also takes
     float64 scores; products of float64 vectors may overflow, which the double-double engine avoids.
     Source: extension; the bounds are derived in the module docstring.
 
