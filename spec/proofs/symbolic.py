@@ -1,0 +1,142 @@
+"""The symbolic leg: exact identities, for every n and mask at once and by enumeration.
+
+**Every n.** :data:`FOUR` keys are enough: two keys ``i`` and ``j`` that a claim looks at, and a *rest* of two keys
+``a`` and ``b``. The definitions read the rest of a row only through sums over its allowed keys ``k``: ``R = sum N_k``
+and the weighted remainders ``G = sum N_k g_k``, ``U = sum N_k u_k`` (likewise for ``v``) and the pairings
+``X = sum N_k g_k u_k``. Two allowed keys with free symbols take every value of ``(R, G, U, X)`` with ``R > 0``, for
+instance ``N_a = G, g_a = 1, N_b = R - G, g_b = 0, u_a = X / G, u_b = (U - X) / (R - G)``. So an identity that holds for
+the row ``(i, j, a, b)``, for every mask of it and every choice of the subtracted maximum (inside the rest or not), holds
+for every row of any length; ``i = j`` is the case in which a claim looks at one key, a blocked rest is the case
+``R = 0``. That the shipped code reads a rest through these sums alone is itself proved, by
+:mod:`~hardmask.spec.proofs.collapse`.
+
+**Enumeration.** Besides, every mask of every length up to ``max_n`` and every index of the maximum, with one symbol per
+score and per entry of each tangent.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..arithmetic import Arithmetic, Mask, Vector
+from .claims import Claim, Equal, NonNegative, Unreadable
+from .definitions_record import Definitions
+from .polynomials import Element, Log, Space, exponential, space
+from .proof import Control, Proof
+from .row import Row
+
+FOUR = 4
+CONTROL_LENGTHS = 3
+
+
+@dataclass(frozen=True)
+class SymbolicLeg:
+    """What the symbolic leg found: counts of what was proved, and the first claim that is false, if any."""
+
+    generic: int
+    identities: int
+    rows: int
+    masks: int
+    max_n: int
+    failure: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim was proved, and there was one."""
+        return self.failure is None and self.generic + self.identities > 0
+
+
+def choose(k: int, mask: Mask, scores: Vector) -> int | None:
+    """The index of the k-th allowed key (counted round), None when there is none. Scores are not read."""
+    allowed = [i for i, m in enumerate(mask) if m]
+    return allowed[k % len(allowed)] if allowed else None
+
+
+def arithmetic(numbers: Space, k: int) -> Arithmetic:
+    """Symbolic arithmetic that subtracts the score of the k-th allowed key."""
+    return Arithmetic("symbolic", exponential, numbers.zero, lambda mask, scores: choose(k, mask, scores))
+
+
+def symbolic_row(mask: Sequence[bool], k: int, symbols: Sequence[str]) -> Row:
+    """A row of formal logarithms ``log t_i`` with free tangents, of which the k-th allowed score is subtracted."""
+    n = len(mask)
+    vectors = {name: tuple(f"{name}{i}" for i in range(n)) for name in ("t", "u", "v", "g")}
+    free = tuple(s for name in ("u", "v", "g") if name in symbols for s in vectors[name])
+    numbers = space((*vectors["t"], "shift", "other"), free)
+
+    def vector(name: str) -> tuple[Element, ...]:
+        return tuple(numbers.free[s] for s in vectors[name]) if name in symbols else ()
+
+    return Row(
+        f"mask {''.join('T' if m else 'F' for m in mask) or 'of length 0'}, maximum at allowed key {k}",
+        mask,
+        [Log(numbers.positive[s]) for s in vectors["t"]],
+        arithmetic(numbers, k),
+        vector("u"),
+        vector("v"),
+        vector("g"),
+        Log(numbers.positive["shift"]),
+        (Unreadable(), Log(numbers.positive["other"])),
+    )
+
+
+def rows(proof: Proof, n: int) -> Iterator[Row]:
+    """Every row of length n that the enumeration runs over: all masks, and all choices of the maximum."""
+    masks = [(True,) * n] if proof.over == "lengths" else itertools.product((False, True), repeat=n)
+    for mask in masks:
+        for k in range(max(1, sum(mask)) if proof.shifted else 1):
+            yield symbolic_row(mask, k, proof.symbols)
+
+
+def holds(claim: Claim) -> bool:
+    """Whether a claim about symbolic elements is an identity (or visibly non-negative)."""
+    if isinstance(claim, NonNegative):
+        if isinstance(claim.value, Element):
+            return claim.value.is_non_negative(claim.strict)
+        return bool(claim.value > 0 if claim.strict else claim.value >= 0)
+    if isinstance(claim.left, Element) or isinstance(claim.right, Element):
+        difference = claim.left - claim.right
+        return bool(difference.is_zero())
+    return bool(claim.left == claim.right)
+
+
+def check_row(proof: Proof, row: Row, definitions: Definitions) -> tuple[int, str | None]:
+    """The number of claims proved on a row, and the first false one as a sentence."""
+    count = 0
+    try:
+        for claim in proof.residual(row, definitions):
+            if not holds(claim):
+                return count, f"{claim.label} is false for {row.family}"
+            count += 1
+    except ArithmeticError as error:
+        return count, f"{type(error).__name__} for {row.family}: {error}"
+    return count, None
+
+
+def prove_symbolic(proof: Proof, definitions: Definitions, *, max_n: int) -> SymbolicLeg:
+    """Prove one declaration for the given definitions, stopping at the first false claim."""
+    generic = identities = count = 0
+    masks: set[tuple[bool, ...]] = set()
+    for row in rows(proof, FOUR):
+        done, failure = check_row(proof, row, definitions)
+        generic += done
+        if failure:
+            return SymbolicLeg(generic, 0, 0, 0, max_n, failure)
+    for n in range(max_n + 1):
+        for row in rows(proof, n):
+            done, failure = check_row(proof, row, definitions)
+            identities += done
+            count += 1
+            masks.add(tuple(row.mask))
+            if failure:
+                return SymbolicLeg(generic, identities, count, len(masks), max_n, failure)
+    return SymbolicLeg(generic, identities, count, len(masks), max_n)
+
+
+def rejects(proof: Proof, control: Control) -> bool:
+    """Whether the symbolic leg finds a false claim when the control's mistake is in place."""
+    definitions = control.apply()
+    lengths = (*range(1, CONTROL_LENGTHS + 1), 0)
+    return any(check_row(proof, row, definitions)[1] for n in lengths for row in rows(proof, n))
