@@ -15,8 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..spec.formats import DTYPES
+from .errors import TargetError, said
 from .specimens import LEAKS, Leak, policies
 from .subject import Array, Bools, Subject
+
+try:
+    from jax import enable_x64
+except ImportError:  # before JAX 0.8
+    from jax.experimental import enable_x64
 
 Formula = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -46,12 +52,22 @@ def jax_subject(id: str, formula: Formula, *, jit: bool = True, **declared: Any)
     return Subject(f"{id}[{path}]", forward, vjp, jvp, path=path, **declared)
 
 
+def cpu_device() -> jax.Device:
+    """JAX's CPU device. Raises TargetError where the environment has turned it off."""
+    try:
+        return jax.devices("cpu")[0]
+    except Exception as e:  # JAX raises an AssertionError for some settings, a RuntimeError for others.
+        raise TargetError(
+            f"JAX offers no CPU device: {said(e)}. Add cpu to the environment variable JAX_PLATFORMS, or unset it."
+        ) from e
+
+
 def _on_numpy(function: Callable[..., jax.Array]) -> Callable[..., Array]:
     """``function`` over NumPy arrays, on the CPU device, with 64-bit types."""
 
     def call(*arrays: Array | Bools) -> Array:
-        cpu = jax.devices("cpu")[0]
-        with jax.enable_x64(True), jax.default_device(cpu):
+        cpu = cpu_device()
+        with enable_x64(True), jax.default_device(cpu):
             return np.asarray(function(*(jax.device_put(a, cpu) for a in arrays)))
 
     return call
@@ -84,12 +100,19 @@ def _leak(leak: Leak) -> Subject:
         return weights
 
     return jax_subject(
-        f"jax.{leak.name}", formula, adapter="jax", role="specimen", contract=leak.contract, dtypes=leak.dtypes
+        f"jax.{leak.name}",
+        formula,
+        adapter="jax",
+        role="specimen",
+        contract=leak.contract,
+        dtypes=leak.dtypes,
+        unsupported=leak.unsupported,
     )
 
 
 def subjects() -> list[Subject]:
     """Every JAX subject, specimens included."""
+    cpu_device()  # Refuse now, rather than at the first call of each subject.
     promises = frozenset({"isolation", "allowed-nan-visible"})
     reference = jax_subject("jax.double-where", double_where, adapter="jax", role="reference", promises=promises)
     return [

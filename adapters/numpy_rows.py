@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..spec.formats import DTYPES
-from .specimens import LEAKS, WHERE_AFTER_ADDITIVE_INF, Leak, policies
+from .specimens import LEAKS, WHERE_AFTER_ADDITIVE_INF, Leak, empty_rows, policies
 from .subject import Answer, Array, Bools, Subject
 
 NATIVE = ("float64", "float32", "float16")
@@ -55,7 +55,7 @@ def softmax_where(scores: Array, mask: Bools) -> Answer:
     array([[1., 0.]])
     """
     x = _wide(scores)
-    valid = mask.any(axis=-1, keepdims=True)
+    valid = ~empty_rows(mask)[:, None]
     with np.errstate(all="ignore"):
         top = np.max(np.where(mask, x, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
         # At a blocked key the exponent is top - top = 0; on an empty row it is 0 - 0.
@@ -128,7 +128,7 @@ def _leak(leak: Leak) -> Subject:
         dtypes=tuple(d for d in leak.dtypes if d in NATIVE),
         vjp=_additive_inf_vjp if derivable else None,
         jvp=_additive_inf_jvp if derivable else None,
-        reasons={} if derivable else {"vjp": NO_DERIVATIVE, "jvp": NO_DERIVATIVE},
+        reasons={**leak.unsupported, **({} if derivable else {"vjp": NO_DERIVATIVE, "jvp": NO_DERIVATIVE})},
     )
 
 

@@ -18,9 +18,9 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 
-from .errors import TargetError
+from .errors import TargetError, said
 from .subject import Subject
-from .user_code import as_subjects, said, subjects_of
+from .user_code import as_subjects, subjects_of
 
 GROUP = "hardmask.adapters"
 

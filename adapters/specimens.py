@@ -8,8 +8,8 @@ under which its fault, or its merit, shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,18 @@ Formula = Callable[[Any, Callable[[Any], Any], Any, Any], Any]
 class Leak:
     """A wrong formula ``formula(xp, softmax, scores, mask) -> weights`` with what it wrongly declares.
 
-    ``xp`` is numpy, torch or jax.numpy; ``dtypes`` are those in which the formula can be written at all.
+    ``xp`` is numpy, torch or jax.numpy; ``unsupported`` gives a reason for each dtype in which it cannot be written.
     """
 
     name: str
     contract: str
     formula: Formula
-    dtypes: tuple[str, ...] = DTYPES
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The formats in which the formula can be written."""
+        return tuple(d for d in DTYPES if d not in self.unsupported)
 
 
 def _lowest(xp: Any, scores: Any) -> float:
@@ -53,8 +58,13 @@ def _where_after_additive_inf(xp: Any, softmax: Callable[[Any], Any], scores: An
 WHERE_AFTER_ADDITIVE_INF = Leak("where-after-additive-inf", "zero", _where_after_additive_inf)
 
 LEAKS: tuple[Leak, ...] = (
-    # -1e9 is beyond float16 and swallows every bfloat16 score; float32 keeps multiples of 64, float64 nearly all.
-    Leak("additive-1e9", "zero", lambda xp, softmax, s, m: softmax(_added(xp, s, m, -1e9)), ("float64", "float32")),
+    # Beside 1e9, float64 keeps nearly all of a score, float32 multiples of 64, bfloat16 nothing.
+    Leak(
+        "additive-1e9",
+        "zero",
+        lambda xp, softmax, s, m: softmax(_added(xp, s, m, -1e9)),
+        {"float16": "float16 ends at 65504, so a penalty of -1e9 cannot be written in it."},
+    ),
     Leak("additive-min", "zero", lambda xp, softmax, s, m: softmax(_added(xp, s, m, _lowest(xp, s)))),
     Leak("replace-min", "zero", lambda xp, softmax, s, m: softmax(_replaced(xp, s, m, _lowest(xp, s)))),
     Leak("unguarded-inf", "zero", lambda xp, softmax, s, m: softmax(_replaced(xp, s, m, -np.inf))),
@@ -64,6 +74,12 @@ LEAKS: tuple[Leak, ...] = (
 
 def _plain(answer: Array | Answer) -> Array:
     return answer.weights if isinstance(answer, Answer) else answer
+
+
+def empty_rows(mask: Bools) -> Bools:
+    """Which rows allow no key, shape ``(rows,)``."""
+    result: Bools = ~np.any(mask, axis=-1)
+    return result
 
 
 def _called(base: Subject, method: str, args: tuple[Array, ...]) -> Array:
@@ -100,19 +116,19 @@ def policies(base: Subject) -> list[Subject]:
 
     def with_flag(which: str, scores: Array, mask: Bools, *rest: Array) -> Array | Answer:
         result = _called(base, which, (scores, mask, *rest))
-        return Answer(result, mask.any(axis=-1)) if which == "forward" else result
+        return Answer(result, ~empty_rows(mask)) if which == "forward" else result
 
     def without_flag(which: str, *args: Array) -> Array:
         return _called(base, which, args)
 
     def reject(which: str, scores: Array, mask: Bools, *rest: Array) -> Array:
-        empty = np.flatnonzero(~mask.any(axis=-1))
-        if len(empty):
-            raise ValueError(f"Row {empty[0]} allows no key, and this function refuses such rows. Drop the row.")
+        empty = empty_rows(mask)
+        if empty.any():
+            raise ValueError(f"Row {empty.argmax()} allows no key, and this function refuses such rows. Drop the row.")
         return _called(base, which, (scores, mask, *rest))
 
     def fall_back(which: str, scores: Array, mask: Bools, *rest: Array) -> Array | Answer:
-        empty = ~mask.any(axis=-1)
+        empty = empty_rows(mask)
         mask, scores = mask.copy(), scores.copy()
         mask[empty, :1] = True
         scores[empty, :1] = 0  # Whatever stands there was blocked: it may be NaN.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import ml_dtypes
 import numpy as np
+import torch
 
 from .subject import Array
-
-if TYPE_CHECKING:
-    import torch
 
 
 def to_torch(array: Array) -> torch.Tensor:
@@ -22,8 +18,6 @@ def to_torch(array: Array) -> torch.Tensor:
     >>> to_torch(np.ones(2, np.float16))
     tensor([1., 1.], dtype=torch.float16)
     """
-    import torch
-
     copied = np.array(array, order="C")  # PyTorch warns about arrays that it must not write to.
     if copied.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
@@ -32,10 +26,10 @@ def to_torch(array: Array) -> torch.Tensor:
 
 def to_numpy(tensor: torch.Tensor) -> Array:
     """The inverse of :func:`to_torch`, for a tensor that may still hang on an autograd graph."""
-    import torch
-
     flat = tensor.detach().cpu().contiguous()
+    result: Array
     if flat.dtype == torch.bfloat16:
-        return flat.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    result: Array = flat.numpy()
+        result = flat.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    else:
+        result = flat.numpy()
     return result

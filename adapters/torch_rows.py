@@ -88,7 +88,13 @@ def _leak(leak: Leak) -> Subject:
         return weights
 
     return torch_subject(
-        f"torch.{leak.name}", formula, adapter="torch", role="specimen", contract=leak.contract, dtypes=leak.dtypes
+        f"torch.{leak.name}",
+        formula,
+        adapter="torch",
+        role="specimen",
+        contract=leak.contract,
+        dtypes=leak.dtypes,
+        unsupported=leak.unsupported,
     )
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .errors import TargetError
+from .errors import TargetError, said
 from .subject import Subject
 
 FORWARD_ONLY = "A plain function has no derivative; wrap it in a Subject with {method}= to have one judged."
@@ -91,12 +91,6 @@ def as_subjects(found: Any, *, name: str, origin: str) -> list[Subject]:
     return listed
 
 
-def said(error: BaseException) -> str:
-    """The type and the first line of an exception, for use inside a sentence, without a final full stop."""
-    line = next(iter(str(error).splitlines()), "").strip().rstrip(".")
-    return f"{type(error).__name__}: {line}" if line else type(error).__name__
-
-
 def _listed(found: Any, origin: str) -> list[Subject] | None:
     if isinstance(found, Subject):
         return [found]
@@ -106,9 +100,7 @@ def _listed(found: Any, origin: str) -> list[Subject] | None:
         raise TargetError(f"{origin} is an empty list. Put at least one Subject into it.")
     for item in found:
         if not isinstance(item, Subject):
-            raise TargetError(
-                f"{origin} is a list that holds a {type(item).__name__}. Wrap every item in a Subject."
-            )
+            raise TargetError(f"{origin} is a list that holds a {type(item).__name__}. Wrap every item in a Subject.")
     return list(found)
 
 
