@@ -34,7 +34,8 @@ def derivative_budget(
 
     ``vector`` is exact in float64, its blocked entries are not read. With ``given`` the weights inside the derivative
     are taken as they are, whatever their error: the budget then holds for the distance to ``J(w) v`` at the very
-    weights that the implementation used. That is what two evaluations of one map may differ by.
+    weights that the implementation used (their error still moves the centre that is rounded against). That is what two
+    evaluations of one map may differ by.
     """
     mask, u = exact.mask, model.u
     w = exact.weights.value
@@ -42,6 +43,7 @@ def derivative_budget(
     size = np.abs(g)
     bound = w + weights_error
     own = np.zeros_like(weights_error) if given else weights_error
+    moved = (weights_error * size).sum(axis=1, keepdims=True)  # how far the weights' own error moves the centre
     n = mask.sum(axis=1, keepdims=True).astype(np.float64)
     centre = (w * g).sum(axis=1, keepdims=True)
     spread = np.abs(g - centre)
@@ -49,9 +51,9 @@ def derivative_budget(
     tiny = model.tiny
 
     mean_size = (bound * size).sum(axis=1, keepdims=True)
-    e_centre = (own * size).sum(axis=1, keepdims=True) + gamma * mean_size + n * tiny
+    e_centre = gamma * mean_size + n * tiny + (0.0 if given else moved)
     last = np.expm1(2.0 * np.log1p(u) + np.log1p(model.u_storage))
-    error = own * spread + bound * (e_centre + last * (spread + e_centre)) + tiny + model.tiny_storage
+    error = own * spread + bound * (e_centre + last * (spread + moved + e_centre)) + tiny + model.tiny_storage
     if model.composed:
         top = (exact.gap == 0.0) & mask
         lift = np.where(top, size, 0.0).max(axis=1, keepdims=True, initial=0.0) if mode == "jvp" else 0.0

@@ -47,8 +47,8 @@ def argument_error(model: RoundingModel, scores: Floats, mask: Bools, gap: Float
         top = np.where(np.isfinite(top), top, 0.0)
         s = np.where(mask, scores, top)
         # The error of the float64 subtraction itself (Knuth's two-sum): 0 when the gap is exact in float64.
-        back = top - gap
-        lost = (back - s) + ((top - back) - gap)
+        back = gap - top
+        lost = (top - (gap - back)) - (s + back)
         exact = (lost == 0.0) & (gap.astype(model.compute.dtype).astype(np.float64) == gap)
         a = np.where(exact, 0.0, gap * model.u)
     if model.flush:

@@ -1,0 +1,71 @@
+"""Call a subject as if it were hostile: whatever it does, the run gets an answer or a sentence."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..adapters.subject import Answer, Subject
+from ..spec.batch import Bools, Floats
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """An accepted answer: values exact in float64, shape ``(rows, keys)``, and the ``valid`` flag if there is one."""
+
+    values: Floats
+    valid: Bools | None = None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An answer that could not be accepted. ``raised``: the call itself raised, rather than returning something odd."""
+
+    sentence: str
+    raised: bool = False
+
+
+def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
+    """Call one method on private copies of the arrays; the first array gives the shape and dtype to expect.
+
+    Never raises, except for KeyboardInterrupt. Warnings of the backend are not shown.
+    """
+    function: Callable[..., Any] = getattr(subject, method)
+    scores = arrays[0]
+    name = f"{subject.id}.{method}"
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = function(*(a.copy() for a in arrays))
+            valid = None
+            if isinstance(answer, Answer):
+                answer, valid = answer.weights, answer.valid
+            return _accept(name, answer, valid, scores)
+    except (Exception, SystemExit) as problem:
+        text = " ".join(str(problem).split())[:300] or "no message"
+        return Fault(f"{name} raised {type(problem).__name__} on {scores.dtype} rows of shape {scores.shape}: {text}", True)
+
+
+def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fault:
+    if not hasattr(answer, "__array__") or not hasattr(answer, "shape"):
+        return Fault(f"{name} returned a {type(answer).__name__}; return a NumPy array with the shape of the scores.")
+    array = np.asarray(answer)
+    if array.shape != scores.shape:
+        return Fault(f"{name} returned shape {array.shape} for scores of shape {scores.shape}; return one value per score.")
+    if array.dtype != scores.dtype:
+        return Fault(f"{name} returned {array.dtype} for {scores.dtype} scores; return the dtype of the scores.")
+    flags: Bools | None = None
+    if valid is not None:
+        flags = np.asarray(valid)
+        if flags.dtype != np.bool_ or flags.shape != scores.shape[:1]:
+            return Fault(
+                f"{name} returned a 'valid' flag of dtype {flags.dtype} and shape {flags.shape}; "
+                f"return Booleans of shape {scores.shape[:1]}, one per row."
+            )
+    return Returned(array.astype(np.float64), flags)

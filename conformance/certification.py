@@ -1,0 +1,192 @@
+"""Certify subjects: from a request to a certificate and an exit code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from ..adapters.registry import resolve, versions
+from ..adapters.subject import Subject
+from ..spec.contracts import contract
+from ..spec.formats import DTYPES
+from ..spec.oracle.referee import engine_name
+from . import __version__
+from .cases import EFFORTS, plan
+from .certificate import SCHEMA, sealed
+from .checks import SERVED_BY
+from .environment import environment
+from .finding import Certificate, Finding, SubjectRecord, combine
+from .promises import declared
+from .runner import Event, Policy, RunEnded, run, run_on
+from .verdicts import SuiteFault, findings, formats
+
+REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
+
+NOT_SHOWN = (
+    "The isolated operation was judged on the rows listed here. That a whole model lets no information through by other "
+    "ways is not shown.",
+    "Floating-point rows were sampled, not enumerated: agreement on them is evidence, and the seed reproduces it. The "
+    "theorems themselves are proved by 'hardmask prove'.",
+    "Other versions, devices, shapes, axes, layouts and execution paths of the same framework were not run.",
+    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, derivative, "
+    "the causal-mask lemmas, and the second derivative.",
+    "Masked attention, log-softmax and dropout are not judged.",
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to certify and how. Raises ValueError, with a sentence, for a value that is not one of those offered."""
+
+    targets: tuple[str, ...]
+    contract: str | None = None
+    require: tuple[str, ...] = ()
+    specimens: bool = False
+    dtypes: tuple[str, ...] = DTYPES
+    effort: str = "default"
+    seed: int = 0
+    rounds: int | None = None
+    command: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise ValueError("Nothing to certify: name an adapter, a subject or a file. 'hardmask list' shows what there is.")
+        if self.contract is not None:
+            contract(self.contract)
+        for name in self.require:
+            if name not in REQUIREMENTS:
+                raise ValueError(f"There is no requirement '{name}'. Choose from: {', '.join(REQUIREMENTS)}.")
+        formats(self.dtypes)
+        if self.effort not in EFFORTS:
+            raise ValueError(f"There is no effort '{self.effort}'. Choose from: {', '.join(EFFORTS)}.")
+        if self.seed < 0:
+            raise ValueError(f"A seed is a whole number from 0; {self.seed} is negative.")
+
+    @property
+    def policy(self) -> Policy:
+        """How the request changes the subjects' own declarations."""
+        promised = frozenset(self.require) & {"isolation", "allowed-nan-visible"}
+        return Policy("zero" if "zero" in self.require else self.contract, promised)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A certificate with the exit code that it calls for, and the sentence behind it."""
+
+    certificate: Certificate
+    exit_code: int
+    reason: str
+
+
+def certify(
+    request: Request,
+    *,
+    listen: Callable[[Event], None] = lambda event: None,
+    executor: Executor | None = None,
+    subjects: Sequence[Subject] | None = None,
+) -> Report:
+    """Judge what the request names and return the report.
+
+    ``listen`` hears every event of the run. ``executor``: any :class:`concurrent.futures.Executor`; without one the
+    batches are judged in this process. ``subjects``: values to judge instead of the request's targets.
+
+    Raises ValueError (of which ``TargetError`` is one) when the request cannot be carried out, and SuiteFault when
+    hardmask contradicts itself.
+
+    >>> report = certify(Request(("numpy.softmax-where",), effort="smoke", dtypes=("float32",)))
+    >>> report.exit_code, report.certificate.subjects[0].verdict
+    (0, 'pass')
+    """
+    started = time.time()
+    chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
+    cases = plan(request.effort, request.seed, request.dtypes, request.rounds)
+    if executor is None or subjects is not None:
+        events = run(chosen, cases, request.policy)
+    else:
+        events = run_on(executor, request.targets, request.specimens, cases, request.policy)
+    ended: RunEnded | None = None
+    for event in events:
+        listen(event)
+        if isinstance(event, RunEnded):
+            ended = event
+    assert ended is not None
+    found = list(findings(chosen, request.dtypes, ended.results))
+    certificate = _certificate(request, chosen, found, ended.complete, started)
+    code, reason = _exit(request, certificate)
+    return Report(certificate, code, reason)
+
+
+def _certificate(
+    request: Request, subjects: Sequence[Subject], found: list[Finding], complete: bool, started: float
+) -> Certificate:
+    names = [declared(key) for key in SERVED_BY]
+    return sealed(
+        Certificate(
+            schema=SCHEMA,
+            hardmask=__version__,
+            environment=environment(versions(subjects), engine_name()),
+            seed=request.seed,
+            effort=request.effort,
+            command=list(request.command),
+            complete=complete,
+            digest="",
+            declarations={
+                d.name: {"statement": d.statement, "plain": d.plain, "fingerprint": d.fingerprint} for d in names
+            },
+            subjects=[_record(request, s, found) for s in subjects],
+            findings=found,
+            not_shown=list(NOT_SHOWN),
+            times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
+        )
+    )
+
+
+def _record(request: Request, subject: Subject, found: list[Finding]) -> SubjectRecord:
+    return SubjectRecord(
+        id=subject.id,
+        adapter=subject.adapter,
+        role=subject.role,
+        path=subject.path,
+        contract=request.policy.contract_of(subject),
+        declared_contract=subject.contract,
+        convention=subject.convention,
+        tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
+        methods=list(subject.methods),
+        dtypes=list(subject.dtypes),
+        promises=sorted(subject.promises),
+        unsupported=dict(subject.unsupported),
+        verdict=combine(f.verdict for f in found if f.subject == subject.id),
+    )
+
+
+def _exit(request: Request, certificate: Certificate) -> tuple[int, str]:
+    """0 conforms, 1 does not. The reason names the first thing in the way."""
+    if not certificate.complete:
+        return 1, "The run was interrupted: the certificate holds what was judged until then and certifies nothing."
+    bad = [s.id for s in certificate.subjects if s.verdict in ("error", "fail")]
+    if bad:
+        return 1, f"Not certified: {', '.join(bad)}."
+    by_cell: dict[tuple[str, str, str], list[Finding]] = {}
+    for f in certificate.findings:
+        by_cell.setdefault((f.subject, f.declaration, f.dtype), []).append(f)
+    for (subject, name, dtype), cell in by_cell.items():
+        if combine(f.verdict for f in cell) == "vacuous":
+            return 1, f"Not certified: the budget of {subject} says nothing about {name} in {dtype}."
+    judged = {f.subject for f in certificate.findings if f.checked}
+    for s in certificate.subjects:
+        if s.id not in judged:
+            return 1, f"Not certified: the forward pass of {s.id} was never judged; it offers {', '.join(s.dtypes) or 'no dtype'}."
+    if "complete" in request.require:
+        for f in certificate.findings:
+            if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):
+                return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {f.diagnosis}."
+    return 0, "Certified: every subject keeps what it declares."
+
+
+def _offered(certificate: Certificate, subject: str) -> list[str]:
+    return next(s.dtypes for s in certificate.subjects if s.id == subject)
+
+
+__all__ = ["Report", "Request", "SuiteFault", "certify"]

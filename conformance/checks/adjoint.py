@@ -1,0 +1,132 @@
+"""Checks that pair derivatives with each other: self-adjointness, JVP against VJP, the full Jacobian by both modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...spec.batch import Bools, Floats
+from ...spec.rounding import inner_budget
+from ..diagnosis import derivative_fault
+from ..judgement import Codes, Names, Outcome, from_rows
+from ..truth import Side
+from ..view import Mode, View
+
+SELF = ("inner_derivative",)
+ADJOINT = ("backward_eq_adjoint_fderiv",)
+
+
+def check(view: View) -> Iterator[Outcome]:
+    """Every outcome that needs two derivatives of one row."""
+    for mode in ("vjp", "jvp"):
+        if mode in view.subject.methods:
+            yield from _pair(view, SELF, (mode, "tangents"), (mode, "cotangents"), f"{mode.upper()} with itself")
+    if {"vjp", "jvp"} <= set(view.subject.methods):
+        yield from _pair(view, ADJOINT, ("jvp", "tangents"), ("vjp", "cotangents"), "JVP with VJP")
+        if "jacobian" in view.batch.relations:
+            yield from _jacobian(view)
+
+
+def _pair(
+    view: View, names: tuple[str, ...], left: tuple[Mode, Side], right: tuple[Mode, Side], remark: str
+) -> Iterator[Outcome]:
+    """``<J u, g> = <u, J g>`` with ``J u`` by one mode and ``J g`` by the other.
+
+    Two evaluations of one mode use the same weights, right or wrong, and ``J(w)`` is symmetric for *any* ``w``; so only
+    the rounding after the weights counts, and the check sees what the value budgets cannot. Two different modes may
+    round their weights differently, and get the full budgets.
+    """
+    a, b = view.derivative_values(*left), view.derivative_values(*right)
+    if a is None or b is None:
+        return
+    batch, truth = view.batch, view.truth
+    same = left[0] == right[0]
+    u = np.where(truth.mask, truth.vectors[left[1]], 0.0)
+    g = np.where(truth.mask, truth.vectors[right[1]], 0.0)
+    finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+    clean = finite[:, None] & truth.mask
+    # <J u, g> - <u, J g> as one inner product of twice the length: a single enclosure of the difference.
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = truth.engine.inner(
+            np.concatenate([np.where(clean, a, 0.0), np.where(clean, -b, 0.0)], axis=1), np.concatenate([g, u], axis=1)
+        )
+    error, slack = products.distance(np.zeros(len(a)))
+    error = np.where(finite, error, np.nan)
+    budget = inner_budget(
+        g,
+        truth.derivative_budget(view.tier(left[0]), left[1], left[0], given=same),
+        u,
+        truth.derivative_budget(view.tier(right[0]), right[1], right[0], given=same),
+    )
+    applies = batch.real & ~_excused(view, a, b)
+
+    def diagnose(rows: Codes) -> Names:
+        out: Names = np.full(len(rows), "not self-adjoint" if same else "JVP and VJP disagree", dtype=object)
+        broken = ~finite[rows]
+        for mode, side, values in ((*left, a), (*right, b)):
+            hit = broken & ~np.isfinite(values[rows]).all(axis=1)
+            if hit.any():
+                out[hit] = derivative_fault(view, mode, side, rows[hit])
+        return out
+
+    yield from_rows(
+        names,
+        "inner product",
+        error,
+        budget,
+        ~(error - slack <= budget),
+        applies,
+        diagnose=diagnose,
+        returned=a,
+        tier=view.tier(left[0]),
+        unmet=~batch.real,
+        permitted=None,
+        remark=remark,
+    )
+
+
+def _excused(view: View, a: Floats, b: Floats) -> Bools:
+    """Empty rows whose NaN derivatives the contract ``nan`` permits; they are counted under the VJP and the JVP."""
+    if view.contract.kind != "nan":
+        return np.zeros(len(a), bool)
+    return view.batch.empty & (np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+
+
+def _jacobian(view: View) -> Iterator[Outcome]:
+    """Entry ``(i, j)`` of the Jacobian by reverse mode (unit cotangents) and by forward mode (unit tangents)."""
+    reverse, forward = view.derivative_values("vjp", "cotangents"), view.derivative_values("jvp", "tangents")
+    if reverse is None or forward is None:
+        return
+    groups = view.batch.relations["jacobian"]
+    truth = view.truth
+    turn = (0, 2, 1)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(reverse[groups] - forward[groups].transpose(turn))
+    allowed = truth.derivative_budget(view.tier("vjp"), "cotangents", "vjp")[groups]
+    allowed = (
+        allowed + truth.derivative_budget(view.tier("jvp"), "tangents", "jvp")[groups].transpose(turn)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(allowed > 0.0, error / np.where(allowed > 0.0, allowed, 1.0), np.where(error == 0.0, 0.0, np.inf))
+    ratio = np.where(np.isnan(ratio), np.inf, ratio)
+    worst = ratio.argmax(axis=2)[..., None]
+    rows = view.batch.shape[0]
+    row_error, row_budget, bad = np.zeros(rows), np.zeros(rows), np.zeros(rows, bool)
+    row_error[groups] = np.take_along_axis(error, worst, axis=2)[..., 0]
+    row_budget[groups] = np.take_along_axis(allowed, worst, axis=2)[..., 0]
+    bad[groups] = ~(error <= allowed).all(axis=2)
+    member = np.zeros(rows, bool)
+    member[groups] = True
+    yield from_rows(
+        ADJOINT,
+        "inner product",
+        row_error,
+        row_budget,
+        bad,
+        member & view.batch.real,
+        diagnose=lambda r: np.full(len(r), "JVP and VJP disagree", dtype=object),
+        returned=reverse,
+        tier=view.tier("vjp"),
+        remark="full Jacobian by both modes",
+    )

@@ -1,0 +1,116 @@
+"""Name a fault in a word or two. A diagnosis explains a verdict; it never makes one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..spec.batch import Bools, Floats
+from ..spec.rounding import weaker
+from .judgement import Codes, Names
+from .truth import Side
+from .view import Mode, View
+
+ROUNDING = 32.0
+"""An error below this many budgets is called rounding, a larger one wrong."""
+
+
+def _name(names: Names, where: Bools, text: str) -> None:
+    """Name the rows that have no name yet."""
+    names[where & (names == "")] = text
+
+
+def weights_fault(view: View, rows: Codes) -> Names:
+    """Faults of returned weights, one name per row."""
+    values = view.values
+    assert values is not None
+    y, mask, empty = values[rows], view.batch.mask[rows], view.batch.empty[rows]
+    names: Names = np.full(len(rows), "", dtype=object)
+    _name(names, np.isnan(y).any(axis=1), "NaN")
+    _name(names, np.isinf(y).any(axis=1), "infinity")
+    stale = view.contract.kind in ("nan", "fallback")
+    _name(names, empty & (y == 0.0).all(axis=1), "declaration stale" if stale else "empty row")
+    leak = ((y != 0.0) & ~mask).any(axis=1)
+    if leak.any():
+        uniform, raw = _policy(view, rows, y)
+        _name(names, leak & raw, "raw softmax")
+        _name(names, empty & uniform, "uniform")
+        one_hot = ((y == 0.0) | (y == 1.0)).all(axis=1) & (y.sum(axis=1) == 1.0)
+        _name(names, empty & one_hot, "one key")
+        _name(names, empty, "not zero")
+        _name(names, leak, "leak")
+    _name(names, (y < 0.0).any(axis=1), "negative weight")
+    total = view.truth.budget(view.tier("forward")).sum_error[rows]
+    _name(names, np.abs(y.sum(axis=1) - 1.0) > 2.0 * total, "not normalised")
+    _rounding(view, rows, names, view.compared.error, view.compared.ratio, "wrong weights")
+    return names
+
+
+def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
+    """Which of two policies each row shows: a finite number in place of the scores (uniform), or a finite penalty added
+    to them (the softmax of the raw scores). Nearest candidate, if it is nearer by far than the candidates are apart."""
+    scores = view.batch.scores64[rows]
+    finite = np.isfinite(scores).all(axis=1)
+    if not y.shape[1]:
+        return np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+    all_keys = np.broadcast_to(finite[:, None], scores.shape)
+    raw = view.truth.engine.weights(np.where(all_keys, scores, 0.0), np.array(all_keys)).weights.value
+    flat = np.full_like(y, 1.0 / y.shape[1])
+    with np.errstate(invalid="ignore"):
+        to_flat = np.abs(y - flat).max(axis=1)
+        to_raw = np.abs(y - raw).max(axis=1)
+    apart = np.abs(raw - flat).max(axis=1)
+    coarse = 2.0**-6
+    is_flat = (to_flat <= np.where(finite, apart / 4.0, coarse)) | (to_flat <= 2.0 * view.batch.format.u)
+    is_raw = finite & (apart > coarse) & (to_raw <= apart / 4.0) & (to_raw < to_flat)
+    return np.asarray(is_flat & ~is_raw), np.asarray(is_raw)
+
+
+def derivative_fault(view: View, mode: Mode, side: Side, rows: Codes) -> Names:
+    """Faults of a returned VJP or JVP, one name per row."""
+    values = view.derivative_values(mode, side)
+    assert values is not None
+    y, mask, empty = values[rows], view.batch.mask[rows], view.batch.empty[rows]
+    names: Names = np.full(len(rows), "", dtype=object)
+    broken = ~np.isfinite(y).all(axis=1)
+    _name(names, broken & view.forward_clean[rows], f"clean forward, NaN {mode.upper()}")
+    _name(names, np.isnan(y).any(axis=1), "NaN")
+    _name(names, broken, "infinity")
+    _name(names, empty, "not zero")
+    _name(names, ((y != 0.0) & ~mask).any(axis=1), "leak")
+    true = view.truth.derivative(side).value[rows]
+    budget = view.truth.derivative_budget(view.tier(mode), side, mode)[rows]
+    _name(names, (y == 0.0).all(axis=1) & (np.abs(true) > budget).any(axis=1), "zero derivative")
+    w = view.truth.weights.weights.value[rows]
+    uncentred = w * np.where(mask, view.truth.vectors[side][rows], 0.0)
+    _name(names, (np.abs(y - uncentred) <= budget).all(axis=1), "centring lost")
+    _name(names, (np.abs(y + true) <= budget).all(axis=1), "wrong sign")
+    compared = view.derivative_compared(mode, side)
+    _rounding(view, rows, names, compared.error, compared.ratio, "wrong derivative", mode, side)
+    return names
+
+
+def _rounding(
+    view: View,
+    rows: Codes,
+    names: Names,
+    error: Floats,
+    ratio: Floats,
+    otherwise: str,
+    mode: Mode | None = None,
+    side: Side | None = None,
+) -> None:
+    """Name what is left: an error that a weaker tier admits, a small excess, or a wrong value."""
+    left = names == ""
+    if not left.any():
+        return
+    for tier in weaker(view.tier(mode or "forward"), view.batch.dtype):
+        if mode is None or side is None:
+            budget = view.truth.budget(tier).error
+        else:
+            budget = view.truth.derivative_budget(tier, side, mode)
+        if (error[rows][left] <= budget[rows][left]).all():
+            _name(names, left, f"rounding: holds under {tier}")
+            return
+    worst = np.where(view.batch.mask[rows], ratio[rows], 0.0).max(axis=1, initial=0.0)
+    _name(names, worst < ROUNDING, "rounding")
+    _name(names, left, otherwise)

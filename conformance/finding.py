@@ -1,0 +1,107 @@
+"""The typed records of a run: findings, their witnesses, and how verdicts combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+Verdict = Literal["pass", "fail", "permitted", "hypothesis-unmet", "vacuous", "unsupported", "error"]
+
+SEVERITY: tuple[Verdict, ...] = ("error", "fail", "vacuous", "permitted", "pass", "unsupported", "hypothesis-unmet")
+"""Of several verdicts the first in this order is the combined one."""
+
+
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a whole from those of its parts; an empty whole is ``hypothesis-unmet``: nothing was judged.
+
+    >>> combine(["pass", "permitted", "unsupported"])
+    'permitted'
+    """
+    found = set(verdicts)
+    return next((v for v in SEVERITY if v in found), "hypothesis-unmet")
+
+
+class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The row on which a finding rests.
+
+    ``batch`` and ``row`` reproduce it from the seed. Failures also carry the row itself as hexadecimal floats (exact),
+    what was returned, the true value of every entry as the referee encloses it, and the offending ``index``.
+    """
+
+    batch: str
+    row: int
+    keys: int
+    index: int | None = None
+    quantity: str = ""
+    scores: list[str] | None = None
+    mask: list[bool] | None = None
+    cotangent: list[str] | None = None
+    tangent: list[str] | None = None
+    returned: list[str] | None = None
+    exact: list[str] | None = None
+    note: str = ""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one declaration came to for one subject, dtype and case family.
+
+    ``checked``, ``failed``, ``unmet``: rows that met the hypotheses, those of them that failed, and rows that did not
+    meet them. ``elements``: entries of the checked rows. ``ratio`` is the largest ``error / budget``, null where the
+    budget is 0 or the error is not a number; ``error`` and ``budget`` belong to the witness. ``enclosure``: bounds of
+    the true value at the witness, as decimal strings.
+    """
+
+    subject: str
+    declaration: str
+    dtype: str
+    family: str
+    verdict: Verdict
+    diagnosis: str
+    checked: int
+    failed: int
+    unmet: int
+    elements: int
+    tier: str
+    ratio: float | None
+    error: float | None
+    budget: float | None
+    enclosure: list[str] | None
+    witness: Witness | None
+
+
+class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A judged subject as the certificate names it."""
+
+    id: str
+    adapter: str
+    role: str
+    path: str
+    contract: str
+    declared_contract: str
+    convention: str
+    tier: dict[str, str]
+    methods: list[str]
+    dtypes: list[str]
+    promises: list[str]
+    unsupported: dict[str, str]
+    verdict: Verdict
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of a run. ``digest`` covers everything but itself and ``times``."""
+
+    schema: str
+    hardmask: str
+    environment: dict[str, Any]
+    seed: int
+    effort: str
+    command: list[str]
+    complete: bool
+    digest: str
+    declarations: dict[str, dict[str, str]]
+    subjects: list[SubjectRecord]
+    findings: list[Finding]
+    not_shown: list[str]
+    times: dict[str, Any]

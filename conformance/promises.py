@@ -1,0 +1,26 @@
+"""Optional promises: statements about numbers that are not real, which no theorem makes.
+
+They are always measured and reported as a fact. They fail a subject only if it declares them, or under ``--require``.
+"""
+
+from __future__ import annotations
+
+from ..spec.catalogue import declarations
+from ..spec.declaration import Declaration
+
+ALLOWED_NAN_VISIBLE = Declaration(
+    key="allowed_nan_visible",
+    name="extension:allowed-nan-visible",
+    kind="extension",
+    module=None,
+    statement="If an allowed score of a row is NaN, the returned weights of that row contain a NaN.",
+    plain="A genuine NaN in an allowed place is swallowed, and the row looks healthy.",
+    derivation="A promise, not a theorem: the theorems speak of real scores. It keeps an upstream fault visible.",
+)
+
+PROMISES: dict[str, Declaration] = {ALLOWED_NAN_VISIBLE.key: ALLOWED_NAN_VISIBLE}
+
+
+def declared(key: str) -> Declaration:
+    """The declaration or promise of a key."""
+    return PROMISES.get(key) or declarations()[key]

@@ -1,0 +1,225 @@
+"""Run the cases against the subjects and tell what happened, as a stream of events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cache
+from typing import cast
+
+import numpy as np
+
+from ..adapters.registry import resolve
+from ..adapters.subject import Method, Subject
+from ..spec.batch import Batch
+from ..spec.contracts import contract
+from .calls import Fault
+from .cases import Case
+from .checks import CHECKS, SERVED_BY
+from .checks.facts import fact
+from .checks.forward import VALUES
+from .judgement import Tally
+from .tally import Tallies, count
+from .truth import Truth
+from .view import View
+
+Results = dict[tuple[str, str], Tallies]
+"""Keyed by subject id and dtype."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user asked for beyond the subjects' own declarations.
+
+    ``contract`` replaces every subject's contract for the run. ``required``: promises asked of every subject.
+    """
+
+    contract: str | None = None
+    required: frozenset[str] = frozenset()
+
+    def contract_of(self, subject: Subject) -> str:
+        """The contract under which a subject is judged."""
+        return self.contract or subject.contract
+
+
+@dataclass(frozen=True)
+class CaseStarted:
+    """A batch is about to be judged; ``index`` counts from 0."""
+
+    case: Case
+    index: int
+    total: int
+
+
+@dataclass(frozen=True)
+class CaseJudged:
+    """A batch was judged for every subject."""
+
+    case: Case
+    index: int
+    total: int
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """The end of the stream, reached also after an interruption (``complete`` False)."""
+
+    complete: bool
+    results: Results = field(repr=False)
+
+
+Event = CaseStarted | CaseJudged | RunEnded
+
+
+def judge(case: Case, subjects: Sequence[Subject], policy: Policy) -> Results:
+    """Judge one batch for every subject that has its dtype."""
+    truth = Truth(case.build())
+    results: Results = {}
+    for subject in subjects:
+        if case.dtype in subject.dtypes:
+            results[subject.id, case.dtype] = _judge(case, subject, policy, truth)
+    return results
+
+
+def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth) -> Tallies:
+    declared = contract(policy.contract_of(subject))
+    tallies: Tallies = {}
+    if declared.kind == "reject" and truth.batch.empty.any():
+        _rejects(case, subject, truth, tallies)
+        if truth.batch.empty.all():
+            return tallies
+        truth = Truth(_without_empty(truth.batch))
+    view = View(subject, declared, truth, policy.required)
+    for check in CHECKS:
+        for outcome in check(view):
+            count(outcome, truth.batch, tallies)
+    _faults(case, view, tallies)
+    for family in truth.batch.families:
+        for name in VALUES:
+            tally = tallies.get((name, family))
+            if tally is not None and tally.unmet and not tally.checked:
+                tally.facts.append(fact(view, family))
+    return tallies
+
+
+def _faults(case: Case, view: View, tallies: Tallies) -> None:
+    """Turn calls that gave no usable answer into errors of every declaration that they serve."""
+    for method in view.subject.methods:
+        if method == "forward":
+            answers = [view.forward]
+        else:
+            answers = [view.derivative(method, side) for side in ("cotangents", "tangents")]
+        faults = [a.sentence for a in answers if isinstance(a, Fault)]
+        if not faults:
+            continue
+        for name, served in SERVED_BY.items():
+            if any(method in s.split("+") for s in served):
+                tally = tallies.setdefault((name, f"batch {case.kind}"), Tally(tier=view.tier(method)))
+                tally.errors += [f for f in faults[:1] if f not in tally.errors]
+
+
+def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> None:
+    """Under ``reject`` the call must raise when a row allows no key: empty rows alone, and among others."""
+    batch = truth.batch
+    view = View(subject, contract("reject"), truth, frozenset())
+    answer = view.forward
+    tally = Tally(tier=view.tier("forward"), checked=int(batch.empty.sum()))
+    tally.elements = tally.checked * batch.shape[1]
+    if isinstance(answer, Fault):
+        tally.permitted = tally.checked
+        if not answer.raised:
+            tally.errors.append(answer.sentence)
+    else:
+        tally.failed = tally.checked
+        tally.diagnoses["not rejected"] = tally.failed
+    tallies["empty_row", "empty" if batch.empty.all() else "one empty row"] = tally
+
+
+def _without_empty(batch: Batch) -> Batch:
+    """The batch with each empty row replaced by the first row that is not."""
+    donor = int(np.flatnonzero(~batch.empty)[0])
+    rows = np.where(batch.empty, donor, np.arange(batch.shape[0]))
+    return Batch(
+        key=batch.key,
+        dtype=batch.dtype,
+        scores=batch.scores[rows],
+        mask=batch.mask[rows],
+        cotangents=batch.cotangents[rows],
+        tangents=batch.tangents[rows],
+        family=batch.family[rows],
+        families=batch.families,
+    )
+
+
+def merge(into: Results, more: Results) -> None:
+    """Add the tallies of one batch to those of the run."""
+    for key, tallies in more.items():
+        mine = into.setdefault(key, {})
+        for name, tally in tallies.items():
+            if name in mine:
+                mine[name].merge(tally)
+            else:
+                mine[name] = tally
+
+
+def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy) -> Iterator[Event]:
+    """Judge every case in order, in this process.
+
+    An interruption (Ctrl-C) ends the stream with what there is.
+    """
+    results: Results = {}
+    wanted = [c for c in cases if any(c.dtype in s.dtypes for s in subjects)]
+    complete = True
+    try:
+        for index, case in enumerate(wanted):
+            yield CaseStarted(case, index, len(wanted))
+            merge(results, judge(case, subjects, policy))
+            yield CaseJudged(case, index, len(wanted))
+    except KeyboardInterrupt:
+        complete = False
+    yield RunEnded(complete, results)
+
+
+@cache
+def _resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
+    return tuple(resolve(list(targets), specimens=specimens))
+
+
+def judge_by_name(case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy) -> Results:
+    """:func:`judge` for another process: subjects hold functions and do not travel, their names do."""
+    return judge(case, _resolved(targets, specimens), policy)
+
+
+def run_on(
+    executor: Executor, targets: Sequence[str], specimens: bool, cases: Sequence[Case], policy: Policy
+) -> Iterator[Event]:
+    """Judge every case on an executor; results are merged in the order of the cases, so that they do not depend on it."""
+    results: Results = {}
+    complete = True
+    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy) for case in cases]
+    try:
+        for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
+            yield CaseStarted(case, index, len(cases))
+            merge(results, future.result())
+            yield CaseJudged(case, index, len(cases))
+    except KeyboardInterrupt:
+        complete = False
+        for future in futures:
+            future.cancel()
+    yield RunEnded(complete, results)
+
+
+def methods_of(subject: Subject, name: str) -> tuple[Method, ...]:
+    """The methods that decide a declaration and that the subject offers; empty when it offers too few."""
+    for served in SERVED_BY[name]:
+        needed = cast("tuple[Method, ...]", tuple(served.split("+")))
+        if set(needed) <= set(subject.methods):
+            return needed
+    return ()
+
+
+def workers() -> int:
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -1,0 +1,88 @@
+"""Count outcomes by declaration and case family, and keep the worst row of each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..spec.batch import Batch
+from .judgement import Codes, Outcome, Tally, Worst
+
+Tallies = dict[tuple[str, str], Tally]
+"""Keyed by declaration and family."""
+
+
+def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
+    """Add one outcome to the tallies of a batch."""
+    keys = batch.shape[1]
+    names = np.full(len(outcome.failed), "", dtype=object)
+    failing = np.flatnonzero(outcome.failed)
+    if len(failing):
+        names[failing] = outcome.diagnose(failing)
+    for code, family in enumerate(batch.families):
+        here = batch.family == code
+        rows = np.flatnonzero(here & outcome.applies)
+        unmet = 0 if outcome.unmet is None else int((here & outcome.unmet).sum())
+        if not len(rows) and not unmet:
+            continue
+        tally = Tally(tier=outcome.tier, checked=len(rows), unmet=unmet, elements=len(rows) * keys)
+        if outcome.fact:
+            tally.facts.append(outcome.fact)
+        if len(rows):
+            failed = outcome.failed[rows]
+            tally.failed = int(failed.sum())
+            if outcome.permitted is not None:
+                tally.permitted = int((outcome.permitted[rows] & ~failed).sum())
+            if outcome.blind is not None:
+                several = batch.mask[rows].sum(axis=1) > 1
+                tally.blind = int((outcome.blind[rows] & several).sum())
+                tally.tellable = int(several.sum())
+            ratio = outcome.ratio[rows]
+            finite = ratio[np.isfinite(ratio)]
+            tally.ratio = float(finite.max()) if len(finite) else 0.0
+            tally.worst = _worst_of(outcome, batch, rows)
+            bad = rows[failed]
+            for name in np.unique(names[bad].astype(str)):
+                named = bad[names[bad] == name]
+                tally.diagnoses[str(name)] = len(named)
+                tally.witnesses[str(name)] = _worst_of(outcome, batch, named)
+        for declaration in outcome.declarations:
+            if (declaration, family) in into:
+                into[declaration, family].merge(tally)
+            else:
+                fresh = Tally(tier=tally.tier)
+                fresh.merge(tally)
+                into[declaration, family] = fresh
+
+
+def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:
+    """The row that ranks highest: failures first, then the largest ratio, then the fewest allowed keys."""
+    allowed = batch.mask[rows].sum(axis=1)
+    order = np.lexsort((-allowed, outcome.ratio[rows], outcome.failed[rows]))
+    return _worst(outcome, batch, int(rows[order[-1]]))
+
+
+def _rank(outcome: Outcome, batch: Batch, row: int) -> tuple[float, ...]:
+    """Failures first, then the largest ratio, then the shortest row, then the fewest allowed keys."""
+    allowed = int(batch.mask[row].sum())
+    return (float(outcome.failed[row]), float(outcome.ratio[row]), -float(batch.shape[1]), -float(allowed))
+
+
+def _worst(outcome: Outcome, batch: Batch, row: int) -> Worst:
+    return Worst(
+        rank=_rank(outcome, batch, row),
+        ratio=float(outcome.ratio[row]),
+        error=float(outcome.error[row]),
+        budget=float(outcome.budget[row]),
+        batch=batch.key,
+        row=row,
+        index=int(outcome.index[row]),
+        quantity=outcome.quantity,
+        side=outcome.side,
+        scores=batch.scores64[row].copy(),
+        mask=batch.mask[row].copy(),
+        cotangent=batch.cotangents[row].astype(np.float64),
+        tangent=batch.tangents[row].astype(np.float64),
+        returned=np.atleast_1d(outcome.returned[row]).astype(np.float64),
+        dtype=batch.dtype,
+        remark=outcome.remark,
+    )

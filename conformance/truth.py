@@ -1,0 +1,69 @@
+"""What is true of one batch, and how far a subject may be from it: computed once, shared by all subjects."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from ..spec.batch import Batch, Bools, Floats
+from ..spec.oracle import engine_for
+from ..spec.oracle.exact import Engine, Exact, ExactWeights
+from ..spec.rounding import WeightsBudget, derivative_budget, model, weights_budget
+
+Side = Literal["cotangents", "tangents"]
+Mode = Literal["vjp", "jvp"]
+
+
+class Truth:
+    """The oracle's view of a batch: exact weights and derivatives, and the budgets of every tier that is asked for.
+
+    Rows whose allowed scores are not all real are treated as empty here; no check judges them.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.engine: Engine = engine_for(batch.dtype)
+        self.mask: Bools = batch.mask & batch.real[:, None]
+        self._budgets: dict[str, WeightsBudget] = {}
+        self._derivatives: dict[Side, Exact] = {}
+        self._derivative_budgets: dict[tuple[str, Side, Mode, bool], Floats] = {}
+
+    @cached_property
+    def weights(self) -> ExactWeights:
+        """The masked softmax of every row."""
+        return self.engine.weights(self.batch.scores64, self.mask)
+
+    @cached_property
+    def vectors(self) -> dict[Side, Floats]:
+        """Cotangents and tangents, exactly, in float64."""
+        return {
+            "cotangents": self.batch.cotangents.astype("float64"),
+            "tangents": self.batch.tangents.astype("float64"),
+        }
+
+    def derivative(self, side: Side) -> Exact:
+        """``J v`` for the cotangents or the tangents; J is symmetric, so JVP and VJP have one truth."""
+        if side not in self._derivatives:
+            self._derivatives[side] = self.engine.derivative(self.weights, self.vectors[side])
+        return self._derivatives[side]
+
+    def budget(self, tier: str) -> WeightsBudget:
+        """Budgets of the weights and row sums under a tier."""
+        if tier not in self._budgets:
+            rounding = model(tier, self.batch.dtype)
+            self._budgets[tier] = weights_budget(rounding, self.batch.scores64, self.weights)
+        return self._budgets[tier]
+
+    def derivative_budget(self, tier: str, side: Side, mode: Mode, *, given: bool = False) -> Floats:
+        """Budgets of ``J v`` under a tier; ``given``: at the weights that the subject itself used."""
+        key = (tier, side, mode, given)
+        if key not in self._derivative_budgets:
+            self._derivative_budgets[key] = derivative_budget(
+                model(tier, self.batch.dtype),
+                self.weights,
+                self.budget(tier).error,
+                self.vectors[side],
+                mode,
+                given=given,
+            )
+        return self._derivative_budgets[key]

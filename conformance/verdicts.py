@@ -1,0 +1,210 @@
+"""Turn tallies into findings: the verdict, its diagnosis, and a witness that the referee has confirmed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ..adapters.subject import Method, Subject
+from ..spec.formats import FORMATS
+from ..spec.oracle.referee import Decision, decide, decide_sum, enclose
+from .checks import SERVED_BY
+from .finding import Finding, Verdict, Witness
+from .judgement import Tally, Worst
+from .promises import declared
+from .runner import Results, methods_of
+
+UNMET = "(hypothesis unmet)"
+NOT_RUN = "(not run)"
+
+
+class SuiteFault(Exception):
+    """The fast engine reported a failure that the referee does not confirm: hardmask is wrong, not the subject."""
+
+
+def findings(subjects: Sequence[Subject], dtypes: Sequence[str], results: Results) -> Iterator[Finding]:
+    """Every finding of a run, subject by subject; what was not judged is there with its reason.
+
+    Raises SuiteFault when the referee contradicts a reported failure.
+    """
+    for subject in subjects:
+        for dtype in dtypes:
+            tallies = results.get((subject.id, dtype), {})
+            for key in SERVED_BY:
+                mine = {family: tally for (name, family), tally in tallies.items() if name == key}
+                yield from _of_declaration(subject, dtype, key, mine)
+
+
+def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tally]) -> Iterator[Finding]:
+    name = declared(key).name
+    reason = _unsupported(subject, dtype, key)
+    if reason or not mine:
+        reason = reason or "no row of this run meets its hypotheses"
+        verdict: Verdict = "unsupported" if _unsupported(subject, dtype, key) else "hypothesis-unmet"
+        yield _empty(subject.id, name, dtype, NOT_RUN, verdict, reason)
+        return
+    unmet = 0
+    for family, tally in mine.items():
+        if not tally.checked and not tally.errors and not tally.facts:
+            unmet += tally.unmet
+            continue
+        yield _finding(subject.id, name, dtype, family, tally)
+    if unmet:
+        yield _empty(subject.id, name, dtype, UNMET, "hypothesis-unmet", "", unmet)
+
+
+def _unsupported(subject: Subject, dtype: str, key: str) -> str:
+    """Why a subject cannot be judged on a declaration in a dtype; empty if it can."""
+    if dtype not in subject.dtypes:
+        return subject.unsupported.get(dtype, f"the subject does not offer {dtype}")
+    if methods_of(subject, key):
+        return ""
+    needed: list[Method] = [m for served in SERVED_BY[key] for m in served.split("+")]  # type: ignore[misc]
+    missing = next(m for m in needed if m not in subject.methods)
+    return subject.unsupported.get(missing, f"the subject offers no {missing}")
+
+
+def _empty(
+    subject: str, name: str, dtype: str, family: str, verdict: Verdict, diagnosis: str, unmet: int = 0
+) -> Finding:
+    return Finding(
+        subject=subject,
+        declaration=name,
+        dtype=dtype,
+        family=family,
+        verdict=verdict,
+        diagnosis=diagnosis,
+        checked=0,
+        failed=0,
+        unmet=unmet,
+        elements=0,
+        tier="",
+        ratio=None,
+        error=None,
+        budget=None,
+        enclosure=None,
+        witness=None,
+    )
+
+
+def verdict_of(tally: Tally) -> Verdict:
+    """The verdict of one tally; see the order of severity in ``finding``."""
+    if tally.errors:
+        return "error"
+    if tally.failed:
+        return "fail"
+    if tally.tellable and tally.blind == tally.tellable:
+        return "vacuous"
+    if tally.permitted:
+        return "permitted"
+    return "pass" if tally.checked else "hypothesis-unmet"
+
+
+def _diagnosis(tally: Tally) -> str:
+    """The most frequent fault. A softmax of the raw scores outranks "uniform": a penalty that swallows small scores
+    looks uniform on most rows, while a replacement never shows the raw scores."""
+    if tally.errors:
+        return tally.errors[0]
+    if not tally.diagnoses:
+        return "; ".join(f for f in tally.facts if f)
+    if {"raw softmax", "uniform"} <= set(tally.diagnoses):
+        return "raw softmax"
+    return max(sorted(tally.diagnoses), key=lambda name: tally.diagnoses[name])
+
+
+def _finding(subject: str, name: str, dtype: str, family: str, tally: Tally) -> Finding:
+    verdict, diagnosis = verdict_of(tally), _diagnosis(tally)
+    worst = tally.witnesses.get(diagnosis, tally.worst)
+    enclosure = None
+    witness = None
+    if worst is not None:
+        if verdict == "fail":
+            enclosure, witness = _failure(worst, subject, name)
+        elif verdict != "error":
+            witness = Witness(batch=worst.batch, row=worst.row, keys=len(worst.mask), index=_index(worst))
+    failing = verdict == "fail" and worst is not None
+    ratio = worst.ratio if failing and worst is not None else tally.ratio
+    return Finding(
+        subject=subject,
+        declaration=name,
+        dtype=dtype,
+        family=family,
+        verdict=verdict,
+        diagnosis=diagnosis,
+        checked=tally.checked,
+        failed=tally.failed,
+        unmet=tally.unmet,
+        elements=tally.elements,
+        tier=tally.tier,
+        ratio=ratio if tally.checked and math.isfinite(ratio) else None,
+        error=_finite(worst.error) if worst is not None else None,
+        budget=_finite(worst.budget) if worst is not None else None,
+        enclosure=enclosure,
+        witness=witness,
+    )
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _index(worst: Worst) -> int | None:
+    return worst.index if worst.index >= 0 else None
+
+
+def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
+    """The full witness of a failure, and the enclosure of the true value; the referee confirms it on the way."""
+    vector = None if worst.side is None else (worst.cotangent if worst.side == "cotangents" else worst.tangent)
+    enclosure = None
+    decision = _confirm(worst, vector)
+    if decision is not None:
+        if not decision.exceeds:
+            raise SuiteFault(
+                f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), and the referee does not: "
+                f"{decision} Please report this as a fault of hardmask."
+            )
+        low, high = decision.true.floats()
+        enclosure = [repr(low), repr(high)]
+    exact = None
+    if worst.quantity in ("weights", "vjp", "jvp"):
+        exact = [str(x) for x in enclose(worst.scores.tolist(), worst.mask.tolist(), None if vector is None else vector.tolist())]
+        if enclosure is None and worst.index >= 0 and worst.budget == 0.0:
+            enclosure = ["0.0", "0.0"]
+    return enclosure, Witness(
+        batch=worst.batch,
+        row=worst.row,
+        keys=len(worst.mask),
+        index=_index(worst),
+        quantity=worst.quantity,
+        scores=[x.hex() for x in worst.scores.tolist()],
+        mask=worst.mask.tolist(),
+        cotangent=[x.hex() for x in worst.cotangent.tolist()],
+        tangent=[x.hex() for x in worst.tangent.tolist()],
+        returned=[x.hex() for x in worst.returned.tolist()],
+        exact=exact,
+        note=worst.remark,
+    )
+
+
+def _confirm(worst: Worst, vector: object) -> Decision | None:
+    """The referee's word on a failure, None where there is nothing to compute: the error is not a number, the budget
+    is 0 by structure, or the answer was compared with another answer of the subject."""
+    if worst.budget <= 0.0 or not math.isfinite(worst.error):
+        return None
+    scores, mask = worst.scores.tolist(), worst.mask.tolist()
+    if worst.quantity == "row sum":
+        return decide_sum(worst.returned.tolist(), 1.0, worst.budget)
+    given = worst.remark == "given the returned weights"
+    if worst.quantity in ("weights", "vjp", "jvp") and worst.index >= 0 and not given:
+        side = None if worst.side is None else (worst.cotangent if worst.side == "cotangents" else worst.tangent)
+        returned = float(worst.returned[worst.index])
+        return decide(scores, mask, worst.index, returned, worst.budget, None if side is None else side.tolist())
+    return None
+
+
+def formats(dtypes: Sequence[str]) -> list[str]:
+    """Check dtype names. Raises ValueError with a sentence."""
+    for dtype in dtypes:
+        if dtype not in FORMATS:
+            raise ValueError(f"There is no dtype '{dtype}'. Choose from: {', '.join(FORMATS)}.")
+    return list(dtypes)

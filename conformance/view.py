@@ -1,0 +1,80 @@
+"""One subject's answers on one batch, next to the truth: what every check looks at."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from ..adapters.subject import Subject
+from ..spec.batch import Batch, Bools, Floats
+from ..spec.contracts import Contract
+from .calls import Fault, Returned, call
+from .judgement import Comparison, compare
+from .truth import Side, Truth
+
+Mode = Literal["vjp", "jvp"]
+
+
+class View:
+    """Answers are fetched on first use, so that a check which does not apply costs no call."""
+
+    def __init__(self, subject: Subject, contract: Contract, truth: Truth, required: frozenset[str]) -> None:
+        self.subject = subject
+        self.contract = contract
+        self.truth = truth
+        self.batch: Batch = truth.batch
+        self.promises = subject.promises | required
+        self._derivatives: dict[tuple[Mode, Side], Returned | Fault] = {}
+        self._compared: dict[tuple[Mode, Side], Comparison] = {}
+
+    def tier(self, method: Literal["forward", "vjp", "jvp"]) -> str:
+        """The tier that the subject declares for a method in this dtype."""
+        return self.subject.tier_for(method, self.batch.dtype)
+
+    @cached_property
+    def forward(self) -> Returned | Fault:
+        """The weights."""
+        return call(self.subject, "forward", self.batch.scores, self.batch.mask)
+
+    @cached_property
+    def values(self) -> Floats | None:
+        """The returned weights, None when the call failed."""
+        return self.forward.values if isinstance(self.forward, Returned) else None
+
+    @cached_property
+    def compared(self) -> Comparison:
+        """The returned weights against the true ones."""
+        assert self.values is not None
+        return compare(self.truth, self.truth.weights.weights, self.values, self.truth.budget(self.tier("forward")).error)
+
+    def derivative(self, mode: Mode, side: Side) -> Returned | Fault:
+        """The pullback or pushforward of the cotangents or the tangents."""
+        if (mode, side) not in self._derivatives:
+            vector = getattr(self.batch, side)
+            self._derivatives[mode, side] = call(self.subject, mode, self.batch.scores, self.batch.mask, vector)
+        return self._derivatives[mode, side]
+
+    def derivative_values(self, mode: Mode, side: Side) -> Floats | None:
+        """The values of :meth:`derivative`, None when there is no such method or the call failed."""
+        if mode not in self.subject.methods:
+            return None
+        answer = self.derivative(mode, side)
+        return answer.values if isinstance(answer, Returned) else None
+
+    def derivative_compared(self, mode: Mode, side: Side) -> Comparison:
+        """A returned derivative against the true one."""
+        if (mode, side) not in self._compared:
+            values = self.derivative_values(mode, side)
+            assert values is not None
+            budget = self.truth.derivative_budget(self.tier(mode), side, mode)
+            self._compared[mode, side] = compare(self.truth, self.truth.derivative(side), values, budget, side)
+        return self._compared[mode, side]
+
+    @cached_property
+    def forward_clean(self) -> Bools:
+        """Rows whose returned weights are all finite."""
+        if self.values is None:
+            return np.zeros(self.batch.shape[0], bool)
+        return np.asarray(np.isfinite(self.values).all(axis=1))
