@@ -71,7 +71,7 @@ def test_a_command_of_the_page(command: str) -> None:
 
 
 def check(subject: Subject) -> None:
-    """Two equal scores get one half each; the empty row keeps the contract; derivatives are right where there are any."""
+    """Two equal scores get one half each, the empty row keeps the contract, and derivatives are right."""
     for dtype in subject.dtypes:
         scores = np.zeros(MASK.shape, FORMATS[dtype].dtype)
         vector = np.array([[1, 0, 0], [1, 0, 0]], scores.dtype)
