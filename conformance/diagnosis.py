@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..spec.batch import Bools, Floats
-from ..spec.rounding import weaker
+from ..spec.rounding import Mode, weaker
 from .judgement import Codes, Names
 from .truth import Side
-from .view import Mode, View
+from .view import View
 
 ROUNDING = 32.0
 """An error below this many budgets is called rounding, a larger one wrong."""

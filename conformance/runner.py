@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import cast
@@ -18,6 +18,7 @@ from ..spec.contracts import contract
 from .calls import Fault
 from .cases import Case
 from .checks import CHECKS, SERVED_BY
+from .checks.derivative import SIDES
 from .checks.facts import fact
 from .checks.forward import VALUES
 from .judgement import Tally
@@ -75,7 +76,23 @@ Event = CaseStarted | CaseJudged | RunEnded
 
 def judge(case: Case, subjects: Sequence[Subject], policy: Policy) -> Results:
     """Judge one batch for every subject that has its dtype."""
+    return _judge_all(case, subjects, policy, prepare(case, subjects))
+
+
+def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
+    """Build a batch and compute all that the subjects' tiers will ask of its truth."""
     truth = Truth(case.build())
+    mine = [s for s in subjects if case.dtype in s.dtypes]
+    for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods}:
+        truth.budget(tier)
+    for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}:
+        for side in SIDES:
+            truth.derivative(side)
+            truth.derivative_budget(tier, side, "vjp")
+    return truth
+
+
+def _judge_all(case: Case, subjects: Sequence[Subject], policy: Policy, truth: Truth) -> Results:
     results: Results = {}
     for subject in subjects:
         if case.dtype in subject.dtypes:
@@ -167,18 +184,24 @@ def merge(into: Results, more: Results) -> None:
 def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy) -> Iterator[Event]:
     """Judge every case in order, in this process.
 
+    Subjects are called from the calling thread only; a second thread computes the truth of the next batch meanwhile.
     An interruption (Ctrl-C) ends the stream with what there is.
     """
     results: Results = {}
     wanted = [c for c in cases if any(c.dtype in s.dtypes for s in subjects)]
     complete = True
-    try:
-        for index, case in enumerate(wanted):
-            yield CaseStarted(case, index, len(wanted))
-            merge(results, judge(case, subjects, policy))
-            yield CaseJudged(case, index, len(wanted))
-    except KeyboardInterrupt:
-        complete = False
+    with ThreadPoolExecutor(1) as ahead:
+        try:
+            following = ahead.submit(prepare, wanted[0], subjects) if wanted else None
+            for index, case in enumerate(wanted):
+                yield CaseStarted(case, index, len(wanted))
+                assert following is not None
+                truth = following.result()
+                following = ahead.submit(prepare, wanted[index + 1], subjects) if index + 1 < len(wanted) else None
+                merge(results, _judge_all(case, subjects, policy, truth))
+                yield CaseJudged(case, index, len(wanted))
+        except KeyboardInterrupt:
+            complete = False
     yield RunEnded(complete, results)
 
 

@@ -8,10 +8,9 @@ from typing import Literal
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.oracle import engine_for
 from ..spec.oracle.exact import Engine, Exact, ExactWeights
-from ..spec.rounding import WeightsBudget, derivative_budget, model, weights_budget
+from ..spec.rounding import DerivativeBudget, Mode, WeightsBudget, derivative_budget, model, weights_budget
 
 Side = Literal["cotangents", "tangents"]
-Mode = Literal["vjp", "jvp"]
 
 
 class Truth:
@@ -26,7 +25,7 @@ class Truth:
         self.mask: Bools = batch.mask & batch.real[:, None]
         self._budgets: dict[str, WeightsBudget] = {}
         self._derivatives: dict[Side, Exact] = {}
-        self._derivative_budgets: dict[tuple[str, Side, Mode, bool], Floats] = {}
+        self._derivative_budgets: dict[tuple[str, Side], DerivativeBudget] = {}
 
     @cached_property
     def weights(self) -> ExactWeights:
@@ -56,14 +55,8 @@ class Truth:
 
     def derivative_budget(self, tier: str, side: Side, mode: Mode, *, given: bool = False) -> Floats:
         """Budgets of ``J v`` under a tier; ``given``: at the weights that the subject itself used."""
-        key = (tier, side, mode, given)
-        if key not in self._derivative_budgets:
-            self._derivative_budgets[key] = derivative_budget(
-                model(tier, self.batch.dtype),
-                self.weights,
-                self.budget(tier).error,
-                self.vectors[side],
-                mode,
-                given=given,
+        if (tier, side) not in self._derivative_budgets:
+            self._derivative_budgets[tier, side] = derivative_budget(
+                model(tier, self.batch.dtype), self.weights, self.budget(tier).error, self.vectors[side]
             )
-        return self._derivative_budgets[key]
+        return self._derivative_budgets[tier, side].of(mode, given=given)

@@ -10,11 +10,10 @@ import numpy as np
 from ..adapters.subject import Subject
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.contracts import Contract
+from ..spec.rounding import Mode
 from .calls import Fault, Returned, call
 from .judgement import Comparison, compare
 from .truth import Side, Truth
-
-Mode = Literal["vjp", "jvp"]
 
 
 class View:

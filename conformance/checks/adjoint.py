@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...spec.batch import Bools, Floats
-from ...spec.rounding import inner_budget
+from ...spec.rounding import Mode, inner_budget
 from ..diagnosis import derivative_fault
 from ..judgement import Codes, Names, Outcome, from_rows
 from ..truth import Side
-from ..view import Mode, View
+from ..view import View
 
 SELF = ("inner_derivative",)
 ADJOINT = ("backward_eq_adjoint_fderiv",)

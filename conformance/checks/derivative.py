@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from ...spec.batch import Bools
 from ...spec.oracle.exact import Exact, ExactWeights
-from ...spec.rounding import derivative_budget, model
+from ...spec.rounding import Mode, derivative_budget, model
 from ..contracted import contracted
 from ..diagnosis import derivative_fault
 from ..judgement import Comparison, Outcome, compare, everywhere, from_entries
 from ..truth import Side
-from ..view import Mode, View
+from ..view import View
 
 VJP = ("backward_eq_derivative",)
 JVP = ("derivative_apply", "hasFDerivAt_weights", "hasFDerivAt_spec")
@@ -80,7 +80,7 @@ def _given_output(view: View, side: Side) -> Comparison:
     zero = stored * 0.0
     returned = ExactWeights(Exact(stored, zero, zero), truth.weights.gap, truth.weights.total, usable)
     exact = truth.engine.derivative(returned, truth.vectors[side])
-    budget = derivative_budget(model(view.tier("vjp"), view.batch.dtype), returned, zero, truth.vectors[side], "vjp")
+    budget = derivative_budget(model(view.tier("vjp"), view.batch.dtype), returned, zero, truth.vectors[side]).vjp
     # The referee knows the true weights only, so entries that the oracle leaves open are given to the subject.
     error, slack = exact.distance(values)
     return compare(truth, Exact(exact.value, exact.low, zero), values, budget + slack * (error > budget), None)

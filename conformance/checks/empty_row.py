@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...spec.batch import Bools, Floats
+from ...spec.rounding import Mode
 from ..contracted import contracted, keep_derivative, keep_weights
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows
 from ..truth import Side
-from ..view import Mode, View
+from ..view import View
 
 EMPTY = ("empty_row",)
 DERIVATIVES: tuple[tuple[Mode, Side], ...] = (("vjp", "cotangents"), ("jvp", "tangents"))

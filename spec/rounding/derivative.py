@@ -16,55 +16,99 @@ other, which enlarges ``|g_i|`` and ``P`` by it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from ..batch import Floats
+from ..batch import Bools, Floats
 from ..oracle.exact import ExactWeights
+from .blocks import blocks
 from .model import RoundingModel, up
 
 Mode = Literal["vjp", "jvp"]
 
 
-def derivative_budget(
-    model: RoundingModel, exact: ExactWeights, weights_error: Floats, vector: Floats, mode: Mode, *, given: bool = False
-) -> Floats:
-    """Budget of each entry of ``J v``, shape ``(R, n)``; exactly 0 at blocked keys and on empty rows.
+@dataclass(frozen=True, eq=False)
+class DerivativeBudget:
+    """Budgets of each entry of ``J v``, shape ``(R, n)``; exactly 0 at blocked keys and on empty rows.
 
-    ``vector`` is exact in float64, its blocked entries are not read. With ``given`` the weights inside the derivative
-    are taken as they are, whatever their error: the budget then holds for the distance to ``J(w) v`` at the very
-    weights that the implementation used (their error still moves the centre that is rounded against). That is what two
-    evaluations of one map may differ by.
+    ``vjp``, ``jvp``: the distance to the true ``J v``. ``given_vjp``, ``given_jvp``: the distance to ``J(w) v`` at the
+    very weights that the implementation used, right or wrong. That is what two evaluations of one map may differ by.
     """
-    mask, u = exact.mask, model.u
-    w = exact.weights.value
+
+    vjp: Floats
+    jvp: Floats
+    given_vjp: Floats
+    given_jvp: Floats
+
+    def of(self, mode: Mode, *, given: bool = False) -> Floats:
+        """The budget of one mode."""
+        if mode == "vjp":
+            return self.given_vjp if given else self.vjp
+        return self.given_jvp if given else self.jvp
+
+
+def derivative_budget(
+    model: RoundingModel, exact: ExactWeights, weights_error: Floats, vector: Floats
+) -> DerivativeBudget:
+    """The budgets of a batch (extension; derivation in the module docstring).
+
+    ``vector`` is exact in float64, its blocked entries are not read.
+    """
+    out = DerivativeBudget(*(np.empty_like(weights_error) for _ in range(4)))
+    for rows in blocks(*weights_error.shape):
+        parts = _block(
+            model,
+            exact.mask[rows],
+            exact.weights.value[rows],
+            exact.gap[rows],
+            exact.total[rows, None],
+            weights_error[rows],
+            vector[rows],
+        )
+        for whole, part in zip((out.vjp, out.jvp, out.given_vjp, out.given_jvp), parts, strict=True):
+            whole[rows] = part
+    return out
+
+
+def _block(
+    model: RoundingModel, mask: Bools, w: Floats, gap: Floats, total: Floats, weights_error: Floats, vector: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    u, tiny = model.u, model.tiny
     g = np.where(mask, vector, 0.0)
     size = np.abs(g)
     bound = w + weights_error
-    own = np.zeros_like(weights_error) if given else weights_error
-    moved = (weights_error * size).sum(axis=1, keepdims=True)  # how far the weights' own error moves the centre
     n = mask.sum(axis=1, keepdims=True).astype(np.float64)
-    centre = (w * g).sum(axis=1, keepdims=True)
-    spread = np.abs(g - centre)
-    gamma = np.expm1(model.log_sum(n) - np.log1p(-u))
-    tiny = model.tiny
-
+    spread = np.abs(g - (w * g).sum(axis=1, keepdims=True))
+    moved = (weights_error * size).sum(axis=1, keepdims=True)  # how far the weights' own error moves the centre
     mean_size = (bound * size).sum(axis=1, keepdims=True)
-    e_centre = gamma * mean_size + n * tiny + (0.0 if given else moved)
+    gamma = np.expm1(model.log_sum(n) - np.log1p(-u))
+    e_centre = gamma * mean_size + n * tiny
     last = np.expm1(2.0 * np.log1p(u) + np.log1p(model.u_storage))
-    error = own * spread + bound * (e_centre + last * (spread + moved + e_centre)) + tiny + model.tiny_storage
+
+    given = bound * (e_centre + last * (spread + moved + e_centre)) + (tiny + model.tiny_storage)
     if model.composed:
-        top = (exact.gap == 0.0) & mask
-        lift = np.where(top, size, 0.0).max(axis=1, keepdims=True, initial=0.0) if mode == "jvp" else 0.0
+        top = mask & (gap == 0.0)
+        lift = np.where(top, size, 0.0).max(axis=1, keepdims=True, initial=0.0)
         eight = np.expm1(-8.0 * np.log1p(-u))
-        error = error + bound * (eight * (size + mean_size + 2.0 * lift) + gamma * (mean_size + lift))
-        numerator = np.exp(-np.minimum(exact.gap, 800.0))
-        products = numerator * size.sum(axis=1, keepdims=True)
-        error = error + tiny * (4.0 * (1.0 + size + mean_size + lift) + bound * n + products)
-        if mode == "vjp":
-            error = error + np.where(top, np.where(mask, error, 0.0).sum(axis=1, keepdims=True), 0.0)
-    return np.where(mask, up(error), 0.0)
+        given += bound * (eight * (size + mean_size) + gamma * mean_size)
+        products = (w * total) * size.sum(axis=1, keepdims=True)
+        given += tiny * (4.0 * (1.0 + size + mean_size) + bound * n + products)
+    # The weights' own error, in the entry itself and through the centre.
+    full = given + weights_error * spread + bound * (moved * (1.0 + last))
+    if not model.composed:
+        found = tuple(np.where(mask, up(e), 0.0) for e in (full, given))
+        return found[0], found[0], found[1], found[1]
+    lifted = bound * ((2.0 * eight + gamma) * lift) + tiny * 4.0 * lift
+
+    def through_maximum(error: Floats) -> Floats:
+        return error + np.where(top, np.where(mask, error, 0.0).sum(axis=1, keepdims=True), 0.0)
+
+    vjp, given_vjp = through_maximum(full), through_maximum(given)
+    parts = (vjp, full + lifted, given_vjp, given + lifted)
+    a, b, c, d = (np.where(mask, up(e), 0.0) for e in parts)
+    return a, b, c, d
 
 
 def inner_budget(left: Floats, left_error: Floats, right: Floats, right_error: Floats) -> Floats:

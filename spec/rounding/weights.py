@@ -23,6 +23,7 @@ import numpy as np
 
 from ..batch import Bools, Floats
 from ..oracle.exact import ExactWeights
+from .blocks import blocks
 from .model import RoundingModel, up
 
 _LARGE = 50.0  # exp(50) times any weight is far beyond 1: a larger argument error says nothing more
@@ -58,13 +59,21 @@ def argument_error(model: RoundingModel, scores: Floats, mask: Bools, gap: Float
 
 def weights_budget(model: RoundingModel, scores: Floats, exact: ExactWeights) -> WeightsBudget:
     """The budgets of every weight and every row sum of a batch (extension; derivation in the module docstring)."""
-    mask, gap = exact.mask, exact.gap
-    u, alpha = model.u, model.alpha * model.u
-    w = exact.weights.value
-    total = exact.total[:, None]
-    a = argument_error(model, scores, mask, gap)
-    e = np.exp(-np.minimum(gap, 800.0))
+    error, sum_error = np.empty_like(exact.gap), np.empty(len(exact.gap))
+    for rows in blocks(*exact.gap.shape):
+        parts = scores[rows], exact.mask[rows], exact.gap[rows], exact.weights.value[rows], exact.total[rows, None]
+        error[rows], sum_error[rows] = _block(model, *parts)
+    return WeightsBudget(error, sum_error)
 
+
+def _block(
+    model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, w: Floats, total: Floats
+) -> tuple[Floats, Floats]:
+    u, alpha = model.u, model.alpha * model.u
+    a = argument_error(model, scores, mask, gap)
+    e = w * total
+
+    # ``w S`` is the numerator; where it underflowed in float64 it is far below every limit all the same.
     tau = np.where(mask & (e < 4.0 * model.compute.lam), model.tiny, 0.0)
     tau_sum = tau.sum(axis=1, keepdims=True) / total
     low = np.minimum((w * -np.expm1(-a)).sum(axis=1, keepdims=True) + tau_sum, 0.999999)
@@ -87,7 +96,7 @@ def weights_budget(model: RoundingModel, scores: Floats, exact: ExactWeights) ->
     if model.cast_numerators:
         absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage * (1.0 + 4.0 * u), 0.0)
     error = np.where(mask, up(w * np.expm1(log_error) + absolute), 0.0)
-    return WeightsBudget(error, _sum_budget(model, w, mask, log_sum[:, 0]))
+    return error, _sum_budget(model, w, mask, log_sum[:, 0])
 
 
 def _sum_budget(model: RoundingModel, w: Floats, mask: Bools, log_sum: Floats) -> Floats:
