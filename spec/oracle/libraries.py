@@ -71,21 +71,22 @@ class _Mpmath:
 
         self._context = MPIntervalContext()  # a private one: mpmath.iv keeps its precision
         self.number = self._context.mpf
+        self._zero = self.number(0)._mpi_
+        self._doubt = self.number(1)
 
     @contextmanager
     def precision(self, bits: int) -> Iterator[None]:
-        before, self._context.prec = self._context.prec, bits
+        before = self._context.prec, self._doubt
+        self._context.prec = bits
+        self._doubt = 1 + self.number([-1, 1]) * self.number(2) ** (2 - bits)
         try:
             yield
         finally:
-            self._context.prec = before
+            self._context.prec, self._doubt = before
 
     def exp(self, x: Any) -> Any:
         """mpmath rounds its approximation, correct to some 14 guard bits, outwards; a wrong last bit is allowed for."""
-        if x == 0:
-            return self._context.one
-        doubt = self._context.mpf([-1, 1]) * self._context.mpf(2) ** (2 - self._context.prec)
-        return self._context.exp(x) * (1 + doubt)
+        return self._context.one if x._mpi_ == self._zero else self._context.exp(x) * self._doubt
 
     def interval(self, x: Any) -> Interval:
         low, high = ((-int(man) if sign else int(man), int(exp)) for sign, man, exp, _ in x._mpi_)
