@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from hardmask.adapters import Answer, Subject, resolve
+from hardmask.conformance.certification import Request, certify
 from hardmask.spec.formats import FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto-adapter.md").read_text()
@@ -68,6 +69,10 @@ def test_a_command_of_the_page(command: str) -> None:
     assert len(found) == len(targets)
     for subject in found:
         check(subject)
+    # One dtype is enough here: the runner's own tests run the others.
+    request = Request(tuple(targets), dtypes=("float32",), effort="smoke")
+    report = certify(request)
+    assert report.exit_code == (1 if targets == ["mine.py:softmax"] else 0), report.reason
 
 
 def check(subject: Subject) -> None:
@@ -99,6 +104,12 @@ def check(subject: Subject) -> None:
 def nan_expected(subject: Subject) -> bool:
     """The plain function of the page's first section does not keep the contract that it is taken to promise."""
     return subject.contract == "nan" or subject.id == "mine.softmax"
+
+
+def test_the_plain_function_passes_under_the_contract_that_it_keeps() -> None:
+    assert "--contract nan" in PAGE
+    report = certify(Request(("mine.py:softmax",), contract="nan", dtypes=("float32",), effort="smoke"))
+    assert report.exit_code == 0, report.reason
 
 
 def test_the_table_of_fields_is_complete_and_right() -> None:
