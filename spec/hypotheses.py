@@ -12,8 +12,8 @@ from .declaration import Hypothesis
 REAL_SCORES = Hypothesis(
     "real_scores",
     "every allowed score is a real (finite) number",
-    lambda mask, scores: ~np.any(
-        np.asarray(mask, dtype=bool) & ~np.isfinite(np.asarray(scores, dtype=np.float64)), axis=-1
+    lambda mask, scores: (
+        ~np.any(np.asarray(mask, dtype=bool) & ~np.isfinite(np.asarray(scores, dtype=np.float64)), axis=-1)
     ),
 )
 SOME_ALLOWED = Hypothesis(

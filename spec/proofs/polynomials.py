@@ -15,6 +15,8 @@ from typing import Any
 from sympy import ZZ
 from sympy.polys.rings import PolyElement, PolyRing
 
+from ..arithmetic import Arithmetic, Mask, Vector
+
 Powers = tuple[tuple[int, int], ...]
 
 
@@ -182,6 +184,17 @@ class Log:
 def exponential(x: Log) -> Element:
     """The exponential of a symbolic score."""
     return x.element
+
+
+def choose(k: int, mask: Mask, scores: Vector) -> int | None:
+    """The index of the k-th allowed key (counted round), None when there is none. Scores are not read."""
+    allowed = [i for i, m in enumerate(mask) if m]
+    return allowed[k % len(allowed)] if allowed else None
+
+
+def arithmetic(numbers: Space, k: int) -> Arithmetic:
+    """Symbolic arithmetic that subtracts the score of the k-th allowed key."""
+    return Arithmetic("symbolic", exponential, numbers.zero, lambda mask, scores: choose(k, mask, scores))
 
 
 @cache

@@ -20,22 +20,29 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..arithmetic import Arithmetic, Mask, Vector
-from .claims import Claim, Equal, NonNegative, Unreadable
+from .claims import Claim, NonNegative, Unreadable
+from .collapse import prove_collapse
 from .definitions_record import Definitions
-from .polynomials import Element, Log, Space, exponential, space
+from .polynomials import Element, Log, arithmetic, space
 from .proof import Control, Proof
 from .row import Row
 
 FOUR = 4
 CONTROL_LENGTHS = 3
+TABLE_LENGTH = 24
 
 
 @dataclass(frozen=True)
 class SymbolicLeg:
-    """What the symbolic leg found: counts of what was proved, and the first claim that is false, if any."""
+    """What the symbolic leg found: counts of what was proved, and the first claim that is false, if any.
+
+    ``generic`` counts identities on four keys, ``collapse`` those of the lemma that makes them general; ``identities``,
+    ``rows`` and ``masks`` count the enumeration up to ``max_n`` (for tables that a length alone determines, up to
+    :data:`TABLE_LENGTH`).
+    """
 
     generic: int
+    collapse: int
     identities: int
     rows: int
     masks: int
@@ -48,23 +55,12 @@ class SymbolicLeg:
         return self.failure is None and self.generic + self.identities > 0
 
 
-def choose(k: int, mask: Mask, scores: Vector) -> int | None:
-    """The index of the k-th allowed key (counted round), None when there is none. Scores are not read."""
-    allowed = [i for i, m in enumerate(mask) if m]
-    return allowed[k % len(allowed)] if allowed else None
-
-
-def arithmetic(numbers: Space, k: int) -> Arithmetic:
-    """Symbolic arithmetic that subtracts the score of the k-th allowed key."""
-    return Arithmetic("symbolic", exponential, numbers.zero, lambda mask, scores: choose(k, mask, scores))
-
-
 def symbolic_row(mask: Sequence[bool], k: int, symbols: Sequence[str]) -> Row:
     """A row of formal logarithms ``log t_i`` with free tangents, of which the k-th allowed score is subtracted."""
     n = len(mask)
     vectors = {name: tuple(f"{name}{i}" for i in range(n)) for name in ("t", "u", "v", "g")}
     free = tuple(s for name in ("u", "v", "g") if name in symbols for s in vectors[name])
-    numbers = space((*vectors["t"], "shift", "other"), free)
+    numbers = space((*vectors["t"], *(("shift",) if "c" in symbols else ())), free)
 
     def vector(name: str) -> tuple[Element, ...]:
         return tuple(numbers.free[s] for s in vectors[name]) if name in symbols else ()
@@ -77,8 +73,8 @@ def symbolic_row(mask: Sequence[bool], k: int, symbols: Sequence[str]) -> Row:
         vector("u"),
         vector("v"),
         vector("g"),
-        Log(numbers.positive["shift"]),
-        (Unreadable(), Log(numbers.positive["other"])),
+        Log(numbers.positive["shift"]) if "c" in symbols else None,
+        (Unreadable(),),
     )
 
 
@@ -117,22 +113,26 @@ def check_row(proof: Proof, row: Row, definitions: Definitions) -> tuple[int, st
 
 def prove_symbolic(proof: Proof, definitions: Definitions, *, max_n: int) -> SymbolicLeg:
     """Prove one declaration for the given definitions, stopping at the first false claim."""
+    is_table = proof.over == "lengths" and not proof.shifted
+    lengths = range(max(max_n, TABLE_LENGTH) + 1) if is_table else range(max_n + 1)
+    lemma = prove_collapse(definitions)
     generic = identities = count = 0
+    failure = None if is_table else lemma.failure
     masks: set[tuple[bool, ...]] = set()
-    for row in rows(proof, FOUR):
-        done, failure = check_row(proof, row, definitions)
-        generic += done
+    steps = itertools.chain(
+        ((True, row) for row in rows(proof, FOUR)), ((False, r) for n in lengths for r in rows(proof, n))
+    )
+    for is_generic, row in steps:
         if failure:
-            return SymbolicLeg(generic, 0, 0, 0, max_n, failure)
-    for n in range(max_n + 1):
-        for row in rows(proof, n):
-            done, failure = check_row(proof, row, definitions)
-            identities += done
-            count += 1
-            masks.add(tuple(row.mask))
-            if failure:
-                return SymbolicLeg(generic, identities, count, len(masks), max_n, failure)
-    return SymbolicLeg(generic, identities, count, len(masks), max_n)
+            break
+        done, failure = check_row(proof, row, definitions)
+        if is_generic:
+            generic += done
+            continue
+        identities += done
+        count += 1
+        masks.add(tuple(row.mask))
+    return SymbolicLeg(generic, lemma.identities, identities, count, len(masks), lengths[-1], failure)
 
 
 def rejects(proof: Proof, control: Control) -> bool:

@@ -278,6 +278,8 @@ def second_uncentred_covariance(mask: Mask, x: Vector, u: Vector, v: Vector, ar:
 # hardMaskedSoftmaxSpec(scores, mask, ar)
 def matrix_normalised_jointly(scores: Any, mask: Any, ar: Arithmetic) -> Any:
     """Normalises over the whole matrix instead of each row."""
+    if _is_stack(mask):
+        return [matrix_normalised_jointly(s, m, ar) for s, m in zip(scores, mask, strict=True)]
     flat_scores = [s for row in scores for s in row]
     flat = iter(hardMaskedSoftmaxVecSpec(flat_scores, [m for row in mask for m in row], ar))
     return [[next(flat) for _ in row] for row in mask]
@@ -285,12 +287,19 @@ def matrix_normalised_jointly(scores: Any, mask: Any, ar: Arithmetic) -> Any:
 
 def matrix_first_mask_for_all(scores: Any, mask: Any, ar: Arithmetic) -> Any:
     """Uses the mask of the first row for every row."""
+    if _is_stack(mask):
+        return [matrix_first_mask_for_all(s, m, ar) for s, m in zip(scores, mask, strict=True)]
     return [hardMaskedSoftmaxVecSpec(row, mask[0], ar) for row in scores]
 
 
 def matrix_inverted_mask(scores: Any, mask: Any, ar: Arithmetic) -> Any:
     """Reads True as blocked."""
     return [hardMaskedSoftmaxVecSpec(s, [not m for m in row], ar) for s, row in zip(scores, mask, strict=True)]
+
+
+def _is_stack(mask: Any) -> bool:
+    """Whether a nest of Booleans has rank 3."""
+    return bool(mask) and bool(mask[0]) and isinstance(mask[0][0], list)
 
 
 # causalMask(n), futureMask(n)

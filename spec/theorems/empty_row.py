@@ -41,9 +41,7 @@ def residual(row: Row, d: Definitions) -> Iterator[Claim]:
         "implementation": spec,
         "JVP": d.derivative(mask, row.x, row.u, row.ar),
         "VJP": d.softmaxBackwardFromWeightsSpec(spec, row.u, row.ar),
-        "JVP of the implementation": along(
-            lambda y, ar: d.hardMaskedSoftmaxVecSpec(y, mask, ar), row.x, row.u, row.ar
-        ),
+        "JVP of the implementation": along(lambda y, ar: d.hardMaskedSoftmaxVecSpec(y, mask, ar), row.x, row.u, row.ar),
         "output": [row.inner(spec, row.u)],
     }
     for name, values in outputs.items():

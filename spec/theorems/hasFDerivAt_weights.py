@@ -19,10 +19,10 @@ from ..proofs.proof import Proof
 from ..proofs.row import Row
 from ..proofs.wrong import (
     controls,
+    derivative_identity_when_empty,
     derivative_mean_centred,
     derivative_negated,
     derivative_uncentred,
-    derivative_identity_when_empty,
     derivative_wrong_sign,
 )
 

@@ -18,8 +18,7 @@ from ..proofs.wrong import controls, second_uncentred_covariance, second_without
 DECLARATION = declare(
     "second_derivative",
     statement=(
-        "D^2 w[u, v]_i = w_i ((u_i - <w,u>)(v_i - <w,v>) - Cov_w(u, v)), "
-        "with Cov_w(u, v) = <w, u v> - <w,u> <w,v>."
+        "D^2 w[u, v]_i = w_i ((u_i - <w,u>)(v_i - <w,v>) - Cov_w(u, v)), with Cov_w(u, v) = <w, u v> - <w,u> <w,v>."
     ),
     plain="Second-order quantities (Hessian-vector products) of the masked softmax are wrong.",
     hypotheses=(REAL_SCORES,),

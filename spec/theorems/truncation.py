@@ -45,7 +45,9 @@ def residual(row: Row, d: Definitions) -> Iterator[Claim]:
             yield Equal(f"{name} of the padding", long[name][i], row.ar.zero, relative=True)
 
 
-def _outputs(row: Row, d: Definitions, mask: Sequence[bool], x: Sequence[Any], g: Sequence[Any]) -> dict[str, list[Any]]:
+def _outputs(
+    row: Row, d: Definitions, mask: Sequence[bool], x: Sequence[Any], g: Sequence[Any]
+) -> dict[str, list[Any]]:
     spec = d.hardMaskedSoftmaxVecSpec(x, mask, row.ar)
     return {
         "weights": d.weights(mask, x, row.ar),
