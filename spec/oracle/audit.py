@@ -8,8 +8,8 @@ import numpy as np
 
 from ..batch import Batch, Bools, Floats
 from .exact import Engine, Exact
-from .libraries import Name, library
-from .referee import CAP, precisions, row
+from .libraries import Name
+from .referee import exceeding
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,10 @@ def audit(engine: Engine, batch: Batch, sample: int, rng: np.random.Generator, *
 
 def _outside(scores: Floats, mask: Bools, vector: Floats | None, claim: Exact, lib: Name | None) -> int:
     """How many entries of one row are certainly outside; one exactly on the edge is inside, NaN is outside."""
-    real = library(lib)
-    inputs = scores.tolist(), mask.tolist(), None if vector is None else vector.tolist()
-    words = np.isfinite(claim.value) & np.isfinite(claim.low) & ~np.isnan(claim.error)
-    pending = np.flatnonzero(words & np.isfinite(claim.error)).tolist()
-    outside = int((~words).sum())
-    for bits in precisions(CAP):
-        with real.precision(bits):
-            true = row(real, *inputs)
-            undecided = []
-            for i in pending:
-                value, low, error = (real.number(float(part[i])) for part in (claim.value, claim.low, claim.error))
-                distance = abs(true[i] - value - low)
-                if distance > error:
-                    outside += 1
-                elif not distance <= error:
-                    undecided.append(i)
-        pending = undecided
-        if not pending:
-            break
-    return outside
+    numbers = np.isfinite(claim.value) & np.isfinite(claim.low) & ~np.isnan(claim.error)
+    open_ended = np.isinf(claim.error)  # claims nothing
+    indices = np.flatnonzero(numbers & ~open_ended)
+    value, low, error = (part[indices].tolist() for part in (claim.value, claim.low, claim.error))
+    along = None if vector is None else vector.tolist()
+    wrong = exceeding(scores.tolist(), mask.tolist(), indices.tolist(), value, error, along, low=low, lib=lib)
+    return int((~numbers).sum()) + sum(wrong)

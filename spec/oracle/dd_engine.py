@@ -2,9 +2,11 @@
 
 **Weights.** The gap is formed exactly, as two words. Numerators have relative error ``2^-92.8`` (:mod:`.dd_exp`); so
 has their sum, a weighted mean of these errors, plus ``3 u^2`` for each of at most 20 levels of the tree; reciprocal
-and product add ``15 u^2``. Sum: ``2^-91.7``. Claimed is :data:`RELATIVE` ``= 2^-90``. A weight below ``2^-1022`` is
-scaled down in one step, so each of its two words is rounded once, ``2^-1074`` together. Scores further than 746 below
-the maximum get weight 0, and their true weight is below ``2^-1076``.
+and product add ``15 u^2``. Sum: ``2^-91.7``. Claimed is :data:`RELATIVE` ``= 2^-90``. Both words of a
+weight are scaled down in one step. Below ``2^-1022`` this rounds the first by ``2^-1075`` at most; the second is then
+at most ``2^-1076`` and may vanish. Above, only the second is rounded, and so may be the bound, by ``2^-1075`` each.
+Either way ``2^-1074`` covers it. Scores further than 746 below the maximum get weight 0, and their true weight is
+below ``2^-1076``.
 
 **Sums.** A tree of double-double additions over at most ``2^20`` terms with a product of error ``2 u^2`` each is off
 by at most ``62 u^2 (1 + 2^-40)`` times the sum of magnitudes, below :data:`SUM` ``= 2^-99`` of it.
@@ -81,7 +83,7 @@ class DoubleDoubleEngine:
             value[part] = high.T
             low[part] = small.T
             high *= RELATIVE * MARGIN
-            high += 2.0 * TINY
+            high += TINY
             error[part] = masked(high, allowed, 0.0).T
         return ExactWeights(Exact(value, low, error), gap, total, mask)
 
@@ -102,7 +104,7 @@ class DoubleDoubleEngine:
             low[part] = scaled(y[1], -shift).T
             e = _derivative_error(w[0], ew, np.abs(v), np.abs(spread[0]))
             e = scaled(e, -shift)
-            e += 4.0 * TINY
+            e += 2.0 * TINY
             error[part] = masked(e, allowed, 0.0).T
         return Exact(value, low, error)
 

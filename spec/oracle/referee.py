@@ -103,6 +103,49 @@ def decide(
     return _decide(lambda real: row(real, scores, mask, vector)[index], returned, budget, lib, cap)
 
 
+def exceeding(
+    scores: Row,
+    mask: Bits,
+    indices: Sequence[int],
+    returned: Row,
+    budgets: Row,
+    vector: Row | None = None,
+    *,
+    low: Row | None = None,
+    lib: Name | None = None,
+    cap: int = CAP,
+) -> list[bool]:
+    """:func:`decide` for many entries of one row, which is evaluated once for all; only the verdicts are returned.
+
+    ``returned``, ``budgets`` and ``low`` (a second word, added to ``returned`` exactly) run parallel to ``indices``.
+
+    >>> exceeding([0.0, 0.0], [True, True], [0, 1], [0.5, 0.6], [0.0, 0.0])
+    [False, True]
+    """
+    real = library(lib)
+    second = [0.0] * len(indices) if low is None else low
+    claims = list(zip(indices, returned, second, budgets, strict=True))
+    verdicts = [False] * len(claims)
+    pending = list(range(len(claims)))
+    for _, first, rest, budget in claims:
+        _check(first + rest, budget)
+    for bits in precisions(cap):
+        if not pending:
+            break
+        with real.precision(bits):
+            true = row(real, scores, mask, vector)
+            undecided = []
+            for c in pending:
+                index, first, rest, budget = claims[c]
+                value, remainder, limit = (real.number(float(x)) for x in (first, rest, budget))
+                distance = abs(true[index] - value - remainder)
+                verdicts[c] = bool(distance > limit)
+                if not verdicts[c] and not distance <= limit:
+                    undecided.append(c)
+        pending = undecided
+    return verdicts
+
+
 def decide_inner(
     scores: Row,
     mask: Bits,
@@ -213,12 +256,16 @@ def _finite(real: Library, value: float, what: str, index: int) -> Any:
     return real.number(float(value))
 
 
-def _decide(value: Callable[[Library], Any], returned: float, budget: float, lib: Name | None, cap: int) -> Decision:
-    if not math.isfinite(returned) or not budget >= 0.0 or math.isinf(budget):
+def _check(returned: float, budget: float) -> None:
+    if not math.isfinite(returned) or not 0.0 <= budget < math.inf:
         raise ValueError(
             f"The referee weighs a finite value against a finite budget of at least 0; it was given {returned} and "
             f"{budget}. Judge values that are not finite without it."
         )
+
+
+def _decide(value: Callable[[Library], Any], returned: float, budget: float, lib: Name | None, cap: int) -> Decision:
+    _check(returned, budget)
     real = library(lib)
     for bits in precisions(cap):
         with real.precision(bits):

@@ -24,6 +24,7 @@ from hardmask.spec.oracle.referee import (
     enclose,
     enclose_inner,
     engine_name,
+    exceeding,
 )
 
 LIBRARIES: list[Name] = ["flint", "mpmath"]
@@ -126,6 +127,30 @@ def test_other_questions_are_decided(lib: Name) -> None:
     assert not decide_sum([0.1] * 10, 1.0, float(error), lib=lib).exceeds
     huge = decide_sum([1e308, 1e308, 5e-324], 5e-324 * 2.0, 0.0, [2.0, -2.0, 2.0], lib=lib)
     assert (huge.exceeds, huge.decided) == (False, True)
+
+
+@both
+def test_many_entries_of_a_row_are_decided_as_one_by_one(lib: Name) -> None:
+    rng = np.random.default_rng(2)
+    scores, mask, vector = rng.standard_normal(20).tolist(), [True] * 18 + [False] * 2, rng.standard_normal(20).tolist()
+    for along in (None, vector):
+        returned = [x.floats()[0] for x in enclose(scores, mask, along, lib=lib)]
+        budgets = [float(abs(r) * 2.0 ** rng.uniform(-56.0, -51.0)) for r in returned]
+        indices = [19, *range(0, 18, 2)]
+        got = exceeding(
+            scores, mask, indices, [returned[i] for i in indices], [budgets[i] for i in indices], along, lib=lib
+        )
+        assert got == [decide(scores, mask, i, returned[i], budgets[i], along, lib=lib).exceeds for i in indices]
+        assert 0 < sum(got) < len(got)
+    third = enclose([0.0] * 3, [True] * 3, lib=lib)[0].floats()[0]
+    gap = Fraction(1, 3) - Fraction(third)
+    low = float(gap)
+    pairs = [(0.0, True), (low, False)]
+    assert exceeding(
+        [0.0] * 3, [True] * 3, [0, 0], [third] * 2, [2.0**-100] * 2, low=[p[0] for p in pairs], lib=lib
+    ) == [p[1] for p in pairs]
+    with pytest.raises(ValueError, match="of at least 0"):
+        exceeding(scores, mask, [0], [math.inf], [1.0], lib=lib)
 
 
 @both
