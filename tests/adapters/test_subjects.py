@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hardmask.adapters import Answer, Subject, resolve
+from hardmask.adapters.specimens import LEAKS
 from hardmask.adapters.subject import Array, Bools
 from hardmask.spec.formats import DTYPES, FORMATS
 
@@ -46,6 +47,10 @@ def results(subject: Subject, scores: Array, mask: Bools, vector: Array) -> Iter
             yield method, call(scores, mask, vector)
 
 
+def leaks(subject: Subject) -> bool:
+    return any(leak.name in subject.id for leak in LEAKS)
+
+
 def zero(values: Array) -> bool:
     return bool((values.astype(np.float64) == 0).all())
 
@@ -64,7 +69,8 @@ def test_full_and_partial_rows(adapter: str) -> None:
     """Shape, dtype, finite values, exact zeros at blocked keys, and one weight 1 in a row of one allowed key."""
     seen = set()
     for subject in resolve([adapter], specimens=True):
-        for dtype in subject.dtypes:
+        # JAX compiles each formula anew for each dtype; of a leak one is enough here.
+        for dtype in subject.dtypes[:1] if adapter == "jax" and leaks(subject) else subject.dtypes:
             scores, vector = batch(dtype)
             for method, values in results(subject, scores, NO_EMPTY, vector):
                 case = f"{subject.id} {dtype} {method}"
@@ -85,10 +91,9 @@ def test_full_and_partial_rows(adapter: str) -> None:
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_empty_rows_follow_the_declared_contract(adapter: str) -> None:
     """Of every subject that is not a leak."""
-    leaks = ("additive-1e9", "additive-min", "replace-min", "unguarded-inf", "where-after-additive-inf")
     kinds = set()
     for subject in resolve([adapter], specimens=True):
-        if any(leak in subject.id for leak in leaks):
+        if leaks(subject):
             continue
         kinds.add(subject.contract)
         for dtype in subject.dtypes:
@@ -210,21 +215,21 @@ def test_where_after_additive_inf_is_clean_forward_and_nan_backward(adapter: str
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_leaks_leak(adapter: str) -> None:
-    leaks = {s.id.partition(".")[2].partition("[")[0]: s for s in resolve([f"{adapter}.*"]) if s.role == "specimen"}
-    for dtype in leaks["replace-min"].dtypes:
+    found = {s.id.partition(".")[2].partition("[")[0]: s for s in resolve([f"{adapter}.*"]) if s.role == "specimen"}
+    for dtype in found["replace-min"].dtypes:
         scores, _ = batch(dtype)
         fifth = (np.ones(5) / 5).astype(scores.dtype)
         for name in ("replace-min", "additive-min"):  # scores near 0 vanish beside finfo.min
-            assert leaks[name].contract == "zero"
-            assert (weights(leaks[name].forward(scores, MASK))[EMPTY] == fifth).all(), f"{name} {dtype}"
-        assert nan(weights(leaks["unguarded-inf"].forward(scores, MASK))[EMPTY]), dtype
+            assert found[name].contract == "zero"
+            assert (weights(found[name].forward(scores, MASK))[EMPTY] == fifth).all(), f"{name} {dtype}"
+        assert nan(weights(found["unguarded-inf"].forward(scores, MASK))[EMPTY]), dtype
     scores, _ = batch("float64")
     raw = np.exp(scores[EMPTY]) / np.exp(scores[EMPTY]).sum()
-    added = weights(leaks["additive-1e9"].forward(scores, MASK))[EMPTY]
+    added = weights(found["additive-1e9"].forward(scores, MASK))[EMPTY]
     # 1e9 has a spacing of 2**-23 in float64, which moves each exponent by at most 2**-24.
     assert (np.abs(np.log(added / raw)) <= 2.0**-22).all()
-    assert leaks["zero-without-flag"].contract == "zero+valid"
-    assert not isinstance(leaks["zero-without-flag"].forward(scores, MASK), Answer)
+    assert found["zero-without-flag"].contract == "zero+valid"
+    assert not isinstance(found["zero-without-flag"].forward(scores, MASK), Answer)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
