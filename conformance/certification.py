@@ -19,7 +19,7 @@ from .checks import SERVED_BY
 from .environment import environment
 from .finding import Certificate, Finding, SubjectRecord, combine
 from .promises import declared
-from .runner import Event, Policy, RunEnded, run, run_on
+from .runner import Event, Policy, Results, run, run_on
 from .verdicts import SuiteFault, findings, formats
 
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
@@ -92,6 +92,8 @@ def certify(
     ``listen`` hears every event of the run. ``executor``: any :class:`concurrent.futures.Executor`; without one the
     batches are judged in this process. ``subjects``: values to judge instead of the request's targets.
 
+    An interruption (Ctrl-C) ends the run early; the report holds what was judged until then.
+
     Raises ValueError (of which ``TargetError`` is one) when the request cannot be carried out, and SuiteFault when
     hardmask contradicts itself.
 
@@ -102,18 +104,19 @@ def certify(
     started = time.time()
     chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
     cases = plan(request.effort, request.seed, request.dtypes, request.rounds)
+    results: Results = {}
     if executor is None or subjects is not None:
-        events = run(chosen, cases, request.policy)
+        events = run(chosen, cases, request.policy, results)
     else:
-        events = run_on(executor, request.targets, request.specimens, cases, request.policy)
-    ended: RunEnded | None = None
-    for event in events:
-        listen(event)
-        if isinstance(event, RunEnded):
-            ended = event
-    assert ended is not None
-    found = list(findings(chosen, request.dtypes, ended.results))
-    certificate = _certificate(request, chosen, found, ended.complete, started)
+        events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
+    complete = True
+    try:
+        for event in events:
+            listen(event)
+    except KeyboardInterrupt:
+        complete = False
+    found = list(findings(chosen, request.dtypes, results))
+    certificate = _certificate(request, chosen, found, complete, started)
     code, reason = _exit(request, certificate)
     return Report(certificate, code, reason)
 

@@ -78,7 +78,7 @@ def derivative_fault(view: View, mode: Mode, side: Side, rows: Codes) -> Names:
     _name(names, empty, "not zero")
     _name(names, ((y != 0.0) & ~mask).any(axis=1), "leak")
     true = view.truth.derivative(side).value[rows]
-    budget = view.truth.derivative_budget(view.tier(mode), side, mode)[rows]
+    budget = view.derivative_budget(mode, side)[rows]
     _name(names, (y == 0.0).all(axis=1) & (np.abs(true) > budget).any(axis=1), "zero derivative")
     w = view.truth.weights.weights.value[rows]
     uncentred = w * np.where(mask, view.truth.vectors[side][rows], 0.0)
@@ -107,7 +107,7 @@ def _rounding(
         if mode is None or side is None:
             budget = view.truth.budget(tier).error
         else:
-            budget = view.truth.derivative_budget(tier, side, mode)
+            budget = view.derivative_budget(mode, side, tier)
         if (error[rows][left] <= budget[rows][left]).all():
             _name(names, left, f"rounding: holds under {tier}")
             return

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..spec.batch import Bools, Floats
 from ..spec.oracle.exact import Exact
-from ..spec.oracle.referee import decide
+from ..spec.oracle.referee import exceeding
 from .truth import Side, Truth
 
 Quantity = Literal["weights", "vjp", "jvp", "row sum", "inner product", "difference", "valid"]
@@ -47,10 +47,11 @@ def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: 
         ratio = np.where(budget > 0.0, error / np.where(budget > 0.0, budget, 1.0), np.where(bad, np.inf, 0.0))
         ratio = np.where(np.isnan(ratio), np.inf, ratio)
         doubtful = (budget > 0.0) & (np.abs(error - budget) <= slack)
-    for r, i in np.argwhere(doubtful):
+    for r in np.flatnonzero(doubtful.any(axis=1)):
         vector = None if side is None else truth.vectors[side][r]
+        entries = np.flatnonzero(doubtful[r])
         scores, mask = truth.batch.scores64[r], truth.mask[r]
-        bad[r, i] = decide(scores, mask, int(i), float(returned[r, i]), float(budget[r, i]), vector=vector).exceeds
+        bad[r, entries] = exceeding(scores, mask, entries, returned[r, entries], budget[r, entries], vector)
     return Comparison(error, budget, ratio, np.asarray(bad))
 
 
@@ -162,7 +163,8 @@ class Worst:
     tangent: Floats
     returned: Floats
     dtype: str
-    remark: str = ""
+    remark: str
+    tier: str
 
 
 @dataclass(eq=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
@@ -63,15 +62,7 @@ class CaseJudged:
     total: int
 
 
-@dataclass(frozen=True)
-class RunEnded:
-    """The end of the stream, reached also after an interruption (``complete`` False)."""
-
-    complete: bool
-    results: Results = field(repr=False)
-
-
-Event = CaseStarted | CaseJudged | RunEnded
+Event = CaseStarted | CaseJudged
 
 
 def judge(case: Case, subjects: Sequence[Subject], policy: Policy) -> Results:
@@ -88,7 +79,7 @@ def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
     for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}:
         for side in SIDES:
             truth.derivative(side)
-            truth.derivative_budget(tier, side, "vjp")
+            truth.derivative_budget(tier, side)
     return truth
 
 
@@ -181,28 +172,23 @@ def merge(into: Results, more: Results) -> None:
                 mine[name] = tally
 
 
-def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy) -> Iterator[Event]:
-    """Judge every case in order, in this process.
+def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, results: Results) -> Iterator[Event]:
+    """Judge every case in order, in this process, and add what comes out to ``results``.
 
     Subjects are called from the calling thread only; a second thread computes the truth of the next batch meanwhile.
-    An interruption (Ctrl-C) ends the stream with what there is.
     """
-    results: Results = {}
     wanted = [c for c in cases if any(c.dtype in s.dtypes for s in subjects)]
-    complete = True
+    if not wanted:
+        return
     with ThreadPoolExecutor(1) as ahead:
-        try:
-            following = ahead.submit(prepare, wanted[0], subjects) if wanted else None
-            for index, case in enumerate(wanted):
-                yield CaseStarted(case, index, len(wanted))
-                assert following is not None
-                truth = following.result()
-                following = ahead.submit(prepare, wanted[index + 1], subjects) if index + 1 < len(wanted) else None
-                merge(results, _judge_all(case, subjects, policy, truth))
-                yield CaseJudged(case, index, len(wanted))
-        except KeyboardInterrupt:
-            complete = False
-    yield RunEnded(complete, results)
+        following = ahead.submit(prepare, wanted[0], subjects)
+        for index, case in enumerate(wanted):
+            yield CaseStarted(case, index, len(wanted))
+            truth = following.result()
+            if index + 1 < len(wanted):
+                following = ahead.submit(prepare, wanted[index + 1], subjects)
+            merge(results, _judge_all(case, subjects, policy, truth))
+            yield CaseJudged(case, index, len(wanted))
 
 
 @cache
@@ -216,22 +202,18 @@ def judge_by_name(case: Case, targets: tuple[str, ...], specimens: bool, policy:
 
 
 def run_on(
-    executor: Executor, targets: Sequence[str], specimens: bool, cases: Sequence[Case], policy: Policy
+    executor: Executor, targets: Sequence[str], specimens: bool, cases: Sequence[Case], policy: Policy, results: Results
 ) -> Iterator[Event]:
-    """Judge every case on an executor; results are merged in the order of the cases, so that they do not depend on it."""
-    results: Results = {}
-    complete = True
+    """Judge every case on an executor; the outcome does not depend on which worker takes which case."""
     futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy) for case in cases]
     try:
         for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
             yield CaseStarted(case, index, len(cases))
             merge(results, future.result())
             yield CaseJudged(case, index, len(cases))
-    except KeyboardInterrupt:
-        complete = False
+    finally:
         for future in futures:
             future.cancel()
-    yield RunEnded(complete, results)
 
 
 def methods_of(subject: Subject, name: str) -> tuple[Method, ...]:
@@ -241,8 +223,3 @@ def methods_of(subject: Subject, name: str) -> tuple[Method, ...]:
         if set(needed) <= set(subject.methods):
             return needed
     return ()
-
-
-def workers() -> int:
-    """Number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

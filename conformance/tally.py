@@ -85,4 +85,5 @@ def _worst(outcome: Outcome, batch: Batch, row: int) -> Worst:
         returned=np.atleast_1d(outcome.returned[row]).astype(np.float64),
         dtype=batch.dtype,
         remark=outcome.remark,
+        tier=outcome.tier,
     )

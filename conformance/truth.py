@@ -8,7 +8,7 @@ from typing import Literal
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.oracle import engine_for
 from ..spec.oracle.exact import Engine, Exact, ExactWeights
-from ..spec.rounding import DerivativeBudget, Mode, WeightsBudget, derivative_budget, model, weights_budget
+from ..spec.rounding import DerivativeBudget, WeightsBudget, derivative_budget, model, weights_budget
 
 Side = Literal["cotangents", "tangents"]
 
@@ -53,10 +53,10 @@ class Truth:
             self._budgets[tier] = weights_budget(rounding, self.batch.scores64, self.weights)
         return self._budgets[tier]
 
-    def derivative_budget(self, tier: str, side: Side, mode: Mode, *, given: bool = False) -> Floats:
-        """Budgets of ``J v`` under a tier; ``given``: at the weights that the subject itself used."""
+    def derivative_budget(self, tier: str, side: Side) -> DerivativeBudget:
+        """Budgets of ``J v`` under a tier."""
         if (tier, side) not in self._derivative_budgets:
             self._derivative_budgets[tier, side] = derivative_budget(
                 model(tier, self.batch.dtype), self.weights, self.budget(tier).error, self.vectors[side]
             )
-        return self._derivative_budgets[tier, side].of(mode, given=given)
+        return self._derivative_budgets[tier, side]

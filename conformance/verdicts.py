@@ -135,7 +135,7 @@ def _finding(subject: str, name: str, dtype: str, family: str, tally: Tally) -> 
         failed=tally.failed,
         unmet=tally.unmet,
         elements=tally.elements,
-        tier=tally.tier,
+        tier=worst.tier if worst is not None else tally.tier,
         ratio=ratio if tally.checked and math.isfinite(ratio) else None,
         error=_finite(worst.error) if worst is not None else None,
         budget=_finite(worst.budget) if worst is not None else None,

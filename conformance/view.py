@@ -62,12 +62,17 @@ class View:
         answer = self.derivative(mode, side)
         return answer.values if isinstance(answer, Returned) else None
 
+    def derivative_budget(self, mode: Mode, side: Side, tier: str | None = None) -> Floats:
+        """The budget of a derivative under the declared tier, or under another one."""
+        budgets = self.truth.derivative_budget(tier or self.tier(mode), side)
+        return budgets.vjp if mode == "vjp" else budgets.jvp
+
     def derivative_compared(self, mode: Mode, side: Side) -> Comparison:
         """A returned derivative against the true one."""
         if (mode, side) not in self._compared:
             values = self.derivative_values(mode, side)
             assert values is not None
-            budget = self.truth.derivative_budget(self.tier(mode), side, mode)
+            budget = self.derivative_budget(mode, side)
             self._compared[mode, side] = compare(self.truth, self.truth.derivative(side), values, budget, side)
         return self._compared[mode, side]
 

@@ -33,9 +33,9 @@ def _pair(
 ) -> Iterator[Outcome]:
     """``<J u, g> = <u, J g>`` with ``J u`` by one mode and ``J g`` by the other.
 
-    Two evaluations of one mode use the same weights, right or wrong, and ``J(w)`` is symmetric for *any* ``w``; so only
-    the rounding after the weights counts, and the check sees what the value budgets cannot. Two different modes may
-    round their weights differently, and get the full budgets.
+    A backward pass that consumes the stored output uses the same weights, right or wrong, for both vectors, and ``J(w)``
+    is symmetric for *any* ``w``: only the rounding after the weights counts, and the check sees what the value budgets
+    cannot. Others may round their weights differently on the way (PyTorch's JVP does) and get the full budgets.
     """
     a, b = view.derivative_values(*left), view.derivative_values(*right)
     if a is None or b is None:
@@ -53,12 +53,11 @@ def _pair(
         )
     error, slack = products.distance(np.zeros(len(a)))
     error = np.where(finite, error, np.nan)
-    budget = inner_budget(
-        g,
-        truth.derivative_budget(view.tier(left[0]), left[1], left[0], given=same),
-        u,
-        truth.derivative_budget(view.tier(right[0]), right[1], right[0], given=same),
-    )
+    if same and left[0] == "vjp" and "vjp-from-output" in view.promises:
+        allowed = [truth.derivative_budget(view.tier("vjp"), side).given for _, side in (left, right)]
+    else:
+        allowed = [view.derivative_budget(*which) for which in (left, right)]
+    budget = inner_budget(g, allowed[0], u, allowed[1])
     applies = batch.real & ~_excused(view, a, b)
 
     def diagnose(rows: Codes) -> Names:
@@ -99,14 +98,11 @@ def _jacobian(view: View) -> Iterator[Outcome]:
     if reverse is None or forward is None:
         return
     groups = view.batch.relations["jacobian"]
-    truth = view.truth
     turn = (0, 2, 1)
     with np.errstate(invalid="ignore"):
         error = np.abs(reverse[groups] - forward[groups].transpose(turn))
-    allowed = truth.derivative_budget(view.tier("vjp"), "cotangents", "vjp")[groups]
-    allowed = (
-        allowed + truth.derivative_budget(view.tier("jvp"), "tangents", "jvp")[groups].transpose(turn)
-    )
+    by_reverse = view.derivative_budget("vjp", "cotangents")[groups]
+    allowed = by_reverse + view.derivative_budget("jvp", "tangents")[groups].transpose(turn)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(allowed > 0.0, error / np.where(allowed > 0.0, allowed, 1.0), np.where(error == 0.0, 0.0, np.inf))
     ratio = np.where(np.isnan(ratio), np.inf, ratio)

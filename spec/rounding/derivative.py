@@ -33,20 +33,13 @@ Mode = Literal["vjp", "jvp"]
 class DerivativeBudget:
     """Budgets of each entry of ``J v``, shape ``(R, n)``; exactly 0 at blocked keys and on empty rows.
 
-    ``vjp``, ``jvp``: the distance to the true ``J v``. ``given_vjp``, ``given_jvp``: the distance to ``J(w) v`` at the
-    very weights that the implementation used, right or wrong. That is what two evaluations of one map may differ by.
+    ``vjp``, ``jvp``: the distance to the true ``J v``. ``given``: the distance of a VJP to ``J(w) v`` at the very weights
+    that it consumed, right or wrong. That is what two evaluations of one map may differ by.
     """
 
     vjp: Floats
     jvp: Floats
-    given_vjp: Floats
-    given_jvp: Floats
-
-    def of(self, mode: Mode, *, given: bool = False) -> Floats:
-        """The budget of one mode."""
-        if mode == "vjp":
-            return self.given_vjp if given else self.vjp
-        return self.given_jvp if given else self.jvp
+    given: Floats
 
 
 def derivative_budget(
@@ -56,7 +49,7 @@ def derivative_budget(
 
     ``vector`` is exact in float64, its blocked entries are not read.
     """
-    out = DerivativeBudget(*(np.empty_like(weights_error) for _ in range(4)))
+    out = DerivativeBudget(*(np.empty_like(weights_error) for _ in range(3)))
     for rows in blocks(*weights_error.shape):
         parts = _block(
             model,
@@ -67,14 +60,14 @@ def derivative_budget(
             weights_error[rows],
             vector[rows],
         )
-        for whole, part in zip((out.vjp, out.jvp, out.given_vjp, out.given_jvp), parts, strict=True):
+        for whole, part in zip((out.vjp, out.jvp, out.given), parts, strict=True):
             whole[rows] = part
     return out
 
 
 def _block(
     model: RoundingModel, mask: Bools, w: Floats, gap: Floats, total: Floats, weights_error: Floats, vector: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats]:
     u, tiny = model.u, model.tiny
     g = np.where(mask, vector, 0.0)
     size = np.abs(g)
@@ -98,17 +91,15 @@ def _block(
     # The weights' own error, in the entry itself and through the centre.
     full = given + weights_error * spread + bound * (moved * (1.0 + last))
     if not model.composed:
-        found = tuple(np.where(mask, up(e), 0.0) for e in (full, given))
-        return found[0], found[0], found[1], found[1]
+        plain, at_weights = (np.where(mask, up(e), 0.0) for e in (full, given))
+        return plain, plain, at_weights
     lifted = bound * ((2.0 * eight + gamma) * lift) + tiny * 4.0 * lift
 
     def through_maximum(error: Floats) -> Floats:
         return error + np.where(top, np.where(mask, error, 0.0).sum(axis=1, keepdims=True), 0.0)
 
-    vjp, given_vjp = through_maximum(full), through_maximum(given)
-    parts = (vjp, full + lifted, given_vjp, given + lifted)
-    a, b, c, d = (np.where(mask, up(e), 0.0) for e in parts)
-    return a, b, c, d
+    vjp, jvp, at_weights = through_maximum(full), full + lifted, through_maximum(given)
+    return np.where(mask, up(vjp), 0.0), np.where(mask, up(jvp), 0.0), np.where(mask, up(at_weights), 0.0)
 
 
 def inner_budget(left: Floats, left_error: Floats, right: Floats, right_error: Floats) -> Floats:

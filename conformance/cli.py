@@ -1,0 +1,122 @@
+"""The command line. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from . import __version__
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+class Failure(click.ClickException):
+    """A sentence on standard error and the exit code of a request that cannot be carried out."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Print the sentence alone."""
+        click.echo(self.message, err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hardmask")
+def main() -> None:
+    """Certify masked softmax against the theorems that TorchLean proves about it.
+
+    Exit codes: 0 every subject keeps what it declares; 1 one does not, or the run was interrupted; 2 the request was
+    wrong; 3 hardmask contradicts itself.
+    """
+
+
+@main.command()
+@click.argument("targets", nargs=-1, required=True)
+@click.option("--contract", help="Judge empty rows by this contract instead of the declared ones.")
+@click.option("--require", multiple=True, help="Also fail on: zero, complete, isolation, allowed-nan-visible.")
+@click.option("--specimens", is_flag=True, help="Include the deliberate policies shipped for demonstration.")
+@click.option("--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}.")
+@click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
+@click.option("--rounds", type=click.IntRange(1), help="Repeat the batches this many times, with fresh rows.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Worker processes.")
+@click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
+def certify(
+    targets: tuple[str, ...],
+    contract: str | None,
+    require: tuple[str, ...],
+    specimens: bool,
+    dtypes: tuple[str, ...],
+    effort: str,
+    rounds: int | None,
+    seed: int,
+    jobs: int,
+    out: str | None,
+) -> None:
+    """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
+    from rich.console import Console
+
+    from .certificate import write
+    from .certification import Request, SuiteFault
+    from .certification import certify as run
+    from .terminal.progress import ProgressBar
+    from .terminal.report import print_report
+
+    errors = Console(stderr=True)
+    try:
+        request = Request(
+            targets, contract, require, specimens, dtypes or DTYPES, effort, seed, rounds, tuple(sys.argv[1:])
+        )
+        with _executor(jobs) as executor, ProgressBar(errors) as bar:
+            report = run(request, listen=bar, executor=executor)
+    except SuiteFault as fault:
+        click.echo(str(fault), err=True)
+        sys.exit(3)
+    except ValueError as problem:
+        raise Failure(str(problem)) from None
+    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+    print_report(report, console)
+    if out is not None:
+        try:
+            write(report.certificate, out)
+        except OSError as problem:
+            raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
+        console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
+    sys.exit(report.exit_code)
+
+
+def _executor(jobs: int) -> Any:
+    """A process pool for more than one job, otherwise nothing."""
+    from concurrent.futures import ProcessPoolExecutor
+    from contextlib import nullcontext
+    from multiprocessing import get_context
+
+    # A forked framework may hang; a fresh interpreter does not.
+    return ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else nullcontext()
+
+
+@main.command("list")
+def list_command() -> None:
+    """Show the adapters, their versions and their subjects."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..adapters.registry import available
+
+    console = Console() if sys.stdout.isatty() else Console(width=140)
+    for adapter in available():
+        version = adapter.version or "not installed"
+        console.print(f"[bold]{adapter.adapter}[/bold] {version}", highlight=False)
+        if adapter.problem:
+            console.print(f"  {adapter.problem}", soft_wrap=True, highlight=False, markup=False)
+        table = Table(box=None, pad_edge=True, show_header=False)
+        for s in adapter.subjects:
+            table.add_row(s.id, s.role, s.contract, "+".join(s.methods), " ".join(s.dtypes))
+        if adapter.subjects:
+            console.print(table)
+
+
+if __name__ == "__main__":
+    main()

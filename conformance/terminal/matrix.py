@@ -1,0 +1,91 @@
+"""The table of declarations and subjects: verdict and budget used in each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from ..finding import Certificate, Finding, Verdict, combine
+
+STYLES: dict[Verdict, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "error": "bold red",
+    "vacuous": "bold yellow",
+    "permitted": "yellow",
+    "unsupported": "dim",
+    "hypothesis-unmet": "dim",
+}
+
+SHORT: dict[str, str] = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+
+COLUMNS = 5
+"""Subjects side by side in one table."""
+
+
+def short_name(declaration: str) -> str:
+    """The last component of a Lean name; an extension keeps its label.
+
+    >>> short_name("Proofs.Autograd.HardMaskedSoftmax.inner_derivative")
+    'inner_derivative'
+    >>> short_name("extension:row-sum")
+    'extension:row-sum'
+    """
+    return declaration if declaration.startswith("extension:") else declaration.rpartition(".")[2]
+
+
+def cell(findings: Sequence[Finding]) -> Text:
+    """The combined verdict of some findings, the dtypes that are worse than the others, and the budget used.
+
+    The budget used is the largest ``error / budget`` of any judged row; failures show how far beyond it they are.
+    """
+    verdict = combine(f.verdict for f in findings)
+    if verdict in ("hypothesis-unmet", "unsupported"):
+        return Text("–", style=STYLES[verdict])
+    at_fault = [f for f in findings if f.verdict == verdict]
+    ratios = [f.ratio for f in (at_fault if verdict == "fail" else findings) if f.ratio is not None]
+    text = verdict.upper() if verdict in ("fail", "error") else verdict
+    if verdict != "pass":
+        dtypes = {f.dtype for f in at_fault}
+        judged = {f.dtype for f in findings if f.checked or f.verdict == "error"}
+        if dtypes != judged:
+            text += " " + ",".join(SHORT[d] for d in SHORT if d in dtypes)
+    if ratios and verdict in ("pass", "fail", "vacuous"):
+        text += f" {used(max(ratios))}"
+    return Text(text, style=STYLES[verdict])
+
+
+def used(ratio: float) -> str:
+    """A share of the budget in a few characters.
+
+    >>> used(0.9871), used(3.2e7), used(0.0)
+    ('.99', '3e+07', '0')
+    """
+    if ratio == 0.0:
+        return "0"
+    if ratio < 0.995:
+        return f"{ratio:.2f}"[1:] if ratio >= 0.005 else "<.01"
+    return f"{ratio:.2f}" if ratio < 100.0 else f"{ratio:.0e}"
+
+
+def tables(certificate: Certificate) -> Iterator[Table]:
+    """One table for every few subjects of an adapter: declarations down, subjects across."""
+    by_cell: dict[tuple[str, str], list[Finding]] = {}
+    for f in certificate.findings:
+        by_cell.setdefault((f.declaration, f.subject), []).append(f)
+    for adapter in dict.fromkeys(s.adapter for s in certificate.subjects):
+        mine = [s for s in certificate.subjects if s.adapter == adapter]
+        for start in range(0, len(mine), COLUMNS):
+            part = mine[start : start + COLUMNS]
+            table = Table(title=None, show_lines=False, pad_edge=False, box=None, header_style="bold")
+            table.add_column(adapter, no_wrap=True)
+            for s in part:
+                table.add_column(s.id.removeprefix(adapter + "."), overflow="fold")
+            table.add_row("contract", *(Text(s.contract, style="cyan") for s in part))
+            for name in certificate.declarations:
+                table.add_row(short_name(name), *(cell(by_cell.get((name, s.id), [])) for s in part))
+            table.add_section()
+            table.add_row("verdict", *(Text(s.verdict.upper(), style=STYLES[s.verdict]) for s in part))
+            yield table

@@ -1,0 +1,57 @@
+"""Print a whole report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ..certification import Report
+from ..finding import Finding
+from .matrix import tables
+from .witness import block, failures
+
+BLOCKS = 6
+"""Failures shown in full per subject; the certificate holds the others."""
+
+
+def print_report(report: Report, console: Console) -> None:
+    """The tables, the failures, what was not judged, and the verdict with its seed."""
+    certificate = report.certificate
+    for table in tables(certificate):
+        console.print(table)
+        console.print()
+    shown: dict[str, int] = {}
+    hidden = 0
+    for group in failures(certificate):
+        subject = group[0].subject
+        shown[subject] = shown.get(subject, 0) + 1
+        if shown[subject] > BLOCKS:
+            hidden += 1
+            continue
+        console.print(Text(block(group, certificate)), soft_wrap=True)
+        console.print()
+    if hidden:
+        console.print(f"{hidden} more kinds of failure are in the certificate (--out FILE).\n")
+    unsupported = _unsupported(certificate.findings)
+    if unsupported:
+        console.print("Not judged: " + "; ".join(unsupported) + ".", soft_wrap=True)
+    counts = sum(f.elements for f in certificate.findings)
+    seconds = certificate.times["seconds"]
+    console.print(
+        "Cells show the verdict and the largest share of the error budget that was used. "
+        f"Seed {certificate.seed}, effort {certificate.effort}, {counts:,} judged entries, {seconds:.1f} s.",
+        soft_wrap=True,
+    )
+    style = "bold green" if report.exit_code == 0 else "bold red"
+    console.print(Text(report.reason, style=style), soft_wrap=True)
+
+
+def _unsupported(findings: Sequence[Finding]) -> list[str]:
+    """Reasons for what was not judged, each once with the subjects that it concerns."""
+    reasons: dict[str, list[str]] = {}
+    for f in findings:
+        if f.verdict == "unsupported" and f.subject not in reasons.setdefault(f.diagnosis, []):
+            reasons[f.diagnosis].append(f.subject)
+    return [f"{', '.join(subjects)}: {reason.rstrip('.')}" for reason, subjects in reasons.items()]

@@ -1,0 +1,88 @@
+"""One failure as a block that a person can read: the theorem, the row, what was returned, what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..finding import Certificate, Finding, Witness
+from .matrix import SHORT, short_name, used
+
+SHOWN = 8
+"""Keys shown of one row."""
+
+
+def failures(certificate: Certificate) -> list[list[Finding]]:
+    """Failed and errored findings, grouped by subject and diagnosis; the clearest finding of a group comes first.
+
+    Clearest: the declaration that the fault touches alone (the empty row), then the fewest keys, then the largest error.
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for f in certificate.findings:
+        if f.verdict in ("fail", "error"):
+            groups.setdefault((f.subject, f.diagnosis), []).append(f)
+    return [sorted(group, key=_clearness) for group in groups.values()]
+
+
+def _clearness(f: Finding) -> tuple[float, ...]:
+    keys = f.witness.keys if f.witness is not None else 0
+    scores = f.witness.scores if f.witness is not None and f.witness.scores else []
+    plain = sum(abs(float.fromhex(s)) > 100.0 or "n" in s for s in scores)
+    return (-float("empty-row" in f.declaration), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
+
+
+def block(group: Sequence[Finding], certificate: Certificate) -> str:
+    """The text of one block."""
+    f = group[0]
+    entry = certificate.declarations[f.declaration]
+    lines = [f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"]
+    lines.append(f"  diagnosis  {f.diagnosis}")
+    lines.append(f"  theorem    {entry['statement']}")
+    lines.append(f"  in words   {entry['plain']}")
+    if f.witness is not None and f.witness.scores is not None:
+        lines += _row(f.witness)
+    if f.verdict == "fail":
+        lines.append(f"  error      {_amount(f)}")
+        lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
+    others = sorted({short_name(g.declaration) for g in group} - {short_name(f.declaration)})
+    dtypes = [SHORT[d] for d in SHORT if d in {g.dtype for g in group}]
+    lines.append(f"  seen in    {', '.join(dtypes)}; {len(group)} findings" + (f", also on {', '.join(others)}" if others else ""))
+    return "\n".join(lines)
+
+
+def _amount(f: Finding) -> str:
+    if f.error is None:
+        return "not a number"
+    if not f.budget:
+        return f"{f.error:.3g}, where nothing but the exact value is allowed"
+    return f"{f.error:.3g}, {used(f.error / f.budget)} times the budget of {f.budget:.3g}"
+
+
+def _row(w: Witness) -> list[str]:
+    """The offending entries of the row beside its first ones, as columns."""
+    assert w.scores is not None and w.mask is not None
+    order = sorted(range(w.keys), key=lambda i: (i != w.index, not w.mask[i] if w.mask else False, i))[:SHOWN]
+    shown = sorted(order)
+    names = ["key", "allowed", "score"]
+    columns = [[str(i) for i in shown], ["yes" if w.mask[i] else "no" for i in shown], [_short(w.scores[i]) for i in shown]]
+    vector = w.cotangent if w.quantity == "vjp" else w.tangent if w.quantity == "jvp" else None
+    if vector is not None:
+        names.append("cotangent" if w.quantity == "vjp" else "tangent")
+        columns.append([_short(vector[i]) for i in shown])
+    if w.returned is not None and len(w.returned) == w.keys:
+        names.append("returned")
+        columns.append([_short(w.returned[i]) for i in shown])
+    if w.exact is not None:
+        names.append("true")
+        columns.append([w.exact[i].partition(" ")[0][:14] for i in shown])
+    lines = []
+    for name, values in zip(names, columns, strict=True):
+        lines.append(f"  {name:<10} " + " ".join(f"{v:>14}" for v in values).rstrip())
+    if len(shown) < w.keys:
+        lines.append(f"             ({len(shown)} of {w.keys} keys shown; batch {w.batch}, row {w.row})")
+    else:
+        lines.append(f"             (batch {w.batch}, row {w.row})")
+    return lines
+
+
+def _short(hexadecimal: str) -> str:
+    return f"{float.fromhex(hexadecimal):.8g}"
