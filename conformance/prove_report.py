@@ -56,8 +56,8 @@ def proof_notes(results: Sequence[ProofResult]) -> list[str]:
             m = r.numeric.remainder
             notes.append(
                 f"{r.declaration.name}: the remainder stays below r^2/8 on {m.rows} rows at {m.steps} steps down to "
-                f"{m.smallest_step:.0e} (at most {m.share:.3f} of the bound); rows of order 2: {m.orders[2]}, of order 3 "
-                f"(two-way ties): {m.orders[3]}, exactly 0: {m.orders[0]}."
+                f"{m.smallest_step:.0e} (at most {m.share:.3f} of the bound); rows of order 2: {m.orders[2]}, "
+                f"of order 3 (two-way ties): {m.orders[3]}, exactly 0: {m.orders[0]}."
             )
     return notes
 

@@ -51,7 +51,8 @@ def hardMaskedSoftmaxSpec(scores: Any, mask: Any, ar: Arithmetic) -> Any:
     ``scores`` and ``mask`` are nests of one shape. At rank 0 the result is 1 where allowed and 0 where blocked.
 
     >>> import math
-    >>> hardMaskedSoftmaxSpec([[0.0, 9.0], [3.0, 3.0]], [[True, False], [True, True]], Arithmetic("float", math.exp, 0.0))
+    >>> scores, mask = [[0.0, 9.0], [3.0, 3.0]], [[True, False], [True, True]]
+    >>> hardMaskedSoftmaxSpec(scores, mask, Arithmetic("float", math.exp, 0.0))
     [[1.0, 0.0], [0.5, 0.5]]
     """
     if not isinstance(mask, Sequence):

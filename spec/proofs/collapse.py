@@ -4,9 +4,9 @@ Take a row ``(i, j, a, b)`` with ``a`` and ``b`` allowed, and merge them into on
 
     N_r = R = N_a + N_b,   u_r = U / R,   g_r = G / R,      U = N_a u_a + N_b u_b,  G = N_a g_a + N_b g_b.
 
-Then the denominator, and the entries at ``i`` and ``j`` of the weights, the implementation, the derivative, the backward
-helper and the code's own derivatives, are unchanged; the merged weight is the sum of the two. For the second derivative
-the merged score also bends: its exponential is ``R + U e1 + V e2 + X e1 e2`` with ``X = N_a u_a v_a + N_b u_b v_b``.
+Then the denominator, and the entries at ``i`` and ``j`` of the weights, the implementation, the derivative, the
+backward helper and the code's own derivatives, are unchanged; the merged weight is the sum of the two. For the second
+derivative the merged score also bends: its exponential is ``R + U e1 + V e2 + X e1 e2``, ``X = N_a u_a v_a + N_b u_b v_b``.
 Merging two keys at a time, a rest of any length becomes one key with the same ``R``, ``G``, ``U``, ``V``, ``X``; so the
 entries at ``i`` and ``j`` are functions of these sums, which is what the generic proof in
 :mod:`~hardmask.spec.proofs.symbolic` needs.

@@ -28,7 +28,10 @@ class Space:
         self.free_from = len(positive)
         self.factors: list[PolyElement] = []
         self._index: dict[PolyElement, int] = {}
-        self._joins: dict[tuple[Powers, Powers], tuple[Powers, PolyElement | None, PolyElement | None]] = {}
+        # The same few denominators meet again and again: what to do with each pair is worked out once.
+        self.join = cache(self._join)
+        self.multiply = cache(self._multiply)
+        self.divide = cache(self._divide)
         generators = [Element(self, g, ()) for g in self.ring.gens]
         self.positive = dict(zip(positive, generators, strict=False))
         self.free = dict(zip(free, generators[len(positive) :], strict=False))
@@ -60,18 +63,35 @@ class Space:
                 result = self.factors[index] if result is None else result * self.factors[index]
         return result
 
-    def join(self, a: Powers, b: Powers) -> tuple[Powers, PolyElement | None, PolyElement | None]:
+    def _join(self, a: Powers, b: Powers) -> tuple[Powers, PolyElement | None, PolyElement | None]:
         """The least common denominator of two, and what each numerator has to be multiplied by."""
-        known = self._joins.get((a, b))
-        if known is None:
-            da, db = dict(a), dict(b)
-            common = {k: max(da.get(k, 0), db.get(k, 0)) for k in {**da, **db}}
-            lift = [
-                self.product(tuple((k, e - d.get(k, 0)) for k, e in sorted(common.items()) if e > d.get(k, 0)))
-                for d in (da, db)
-            ]
-            known = self._joins[a, b] = (tuple(sorted(common.items())), lift[0], lift[1])
-        return known
+        of_a, of_b = dict(a), dict(b)
+        common = {k: max(of_a.get(k, 0), of_b.get(k, 0)) for k in {**of_a, **of_b}}
+        lift_a, lift_b = (
+            self.product(_powers({k: e - own.get(k, 0) for k, e in common.items()})) for own in (of_a, of_b)
+        )
+        return _powers(common), lift_a, lift_b
+
+    def _multiply(self, a: Powers, b: Powers) -> Powers:
+        """The product of two denominators."""
+        product = dict(a)
+        for index, exponent in b:
+            product[index] = product.get(index, 0) + exponent
+        return _powers(product)
+
+    def _divide(self, a: Powers, divisor: int, b: Powers) -> tuple[Powers, PolyElement | None]:
+        """The denominator of ``(p / a) / (divisor / b)``, and what the numerator ``p`` has to be multiplied by."""
+        below, above = dict(a), dict(b)
+        for index, exponent in b:
+            shared = min(exponent, below.get(index, 0))
+            below[index] = below.get(index, 0) - shared
+            above[index] = exponent - shared
+        below[divisor] = below.get(divisor, 0) + 1
+        return _powers(below), self.product(_powers(above))
+
+
+def _powers(exponents: dict[int, int]) -> Powers:
+    return tuple(sorted((index, exponent) for index, exponent in exponents.items() if exponent))
 
 
 def is_positive(polynomial: PolyElement, free_from: int) -> bool:
@@ -97,6 +117,10 @@ class Element:
         elif not isinstance(other, Element):
             return NotImplemented
         a, b = self.numerator, other.numerator
+        if not b:
+            return self
+        if not a:
+            return other if sign > 0 else -other
         powers = self.powers
         if powers != other.powers:
             powers, lift_a, lift_b = self.space.join(self.powers, other.powers)
@@ -123,10 +147,10 @@ class Element:
             return Element(self.space, self.numerator * other, self.powers)
         if not isinstance(other, Element):
             return NotImplemented
-        powers = dict(self.powers)
-        for index, exponent in other.powers:
-            powers[index] = powers.get(index, 0) + exponent
-        return Element(self.space, self.numerator * other.numerator, tuple(sorted(powers.items())))
+        if not self.numerator or not other.numerator:
+            return self.space.zero
+        powers = self.space.multiply(self.powers, other.powers)
+        return Element(self.space, self.numerator * other.numerator, powers)
 
     __rmul__ = __mul__
 
@@ -135,16 +159,10 @@ class Element:
             other = self.space.constant(other)
         elif not isinstance(other, Element):
             return NotImplemented
-        divisor = self.space.factor(other.numerator)
-        below, above = dict(self.powers), {}
-        for index, exponent in other.powers:
-            shared = min(exponent, below.get(index, 0))
-            below[index] = below.get(index, 0) - shared
-            above[index] = exponent - shared
-        below[divisor] = below.get(divisor, 0) + 1
-        lift = self.space.product(tuple((k, e) for k, e in above.items() if e))
-        numerator = self.numerator if lift is None else self.numerator * lift
-        return Element(self.space, numerator, tuple(sorted((k, e) for k, e in below.items() if e)))
+        powers, lift = self.space.divide(self.powers, self.space.factor(other.numerator), other.powers)
+        if not self.numerator:
+            return self.space.zero
+        return Element(self.space, self.numerator if lift is None else self.numerator * lift, powers)
 
     def __rtruediv__(self, other: int) -> Any:
         return self.space.constant(other) / self

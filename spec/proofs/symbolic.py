@@ -4,9 +4,9 @@
 ``a`` and ``b``. The definitions read the rest of a row only through sums over its allowed keys ``k``: ``R = sum N_k``
 and the weighted remainders ``G = sum N_k g_k``, ``U = sum N_k u_k`` (likewise for ``v``) and the pairings
 ``X = sum N_k g_k u_k``. Two allowed keys with free symbols take every value of ``(R, G, U, X)`` with ``R > 0``, for
-instance ``N_a = G, g_a = 1, N_b = R - G, g_b = 0, u_a = X / G, u_b = (U - X) / (R - G)``. So an identity that holds for
-the row ``(i, j, a, b)``, for every mask of it and every choice of the subtracted maximum (inside the rest or not), holds
-for every row of any length; ``i = j`` is the case in which a claim looks at one key, a blocked rest is the case
+instance ``N_a = G, g_a = 1, N_b = R - G, g_b = 0, u_a = X / G, u_b = (U - X) / (R - G)``. So an identity that holds
+for the row ``(i, j, a, b)``, for every mask of it and every choice of the subtracted maximum (inside the rest or not),
+holds for every row of any length; ``i = j`` is the case in which a claim looks at one key, a blocked rest is the case
 ``R = 0``. That the shipped code reads a rest through these sums alone is itself proved, by
 :mod:`~hardmask.spec.proofs.collapse`.
 

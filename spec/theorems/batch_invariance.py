@@ -15,7 +15,7 @@ from ..proofs.wrong import controls, matrix_first_mask_for_all, matrix_normalise
 
 DECLARATION = declare(
     "batch_invariance",
-    statement="Row r of hardMaskedSoftmaxSpec(S, M) is hardMaskedSoftmaxVecSpec(S_r, M_r), whatever the other rows are.",
+    statement="hardMaskedSoftmaxSpec(S, M)_r = hardMaskedSoftmaxVecSpec(S_r, M_r), whatever the other rows are.",
     plain="The answer for one row depends on which other rows are computed with it.",
     hypotheses=(REAL_SCORES,),
     derivation="hardMaskedSoftmaxSpec applies hardMaskedSoftmaxVecSpec to each row and passes it nothing else.",

@@ -22,7 +22,7 @@ from ..proofs.wrong import (
 DECLARATION = declare(
     "derivative_apply",
     statement="(J(x) dx)_i = w_i (dx_i - sum_j w_j dx_j).",
-    plain="The forward-mode derivative (JVP) is not the tangent, centred by its weighted mean and scaled by the weight.",
+    plain="The forward-mode derivative (JVP) is not the tangent, centred by its weighted mean, times the weight.",
     hypotheses=(REAL_SCORES,),
 )
 

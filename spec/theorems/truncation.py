@@ -22,7 +22,7 @@ from ..proofs.wrong import (
 
 DECLARATION = declare(
     "truncation",
-    statement="Deleting blocked keys, or padding with blocked keys, changes neither weights nor gradients of the others.",
+    statement="Deleting blocked keys, or padding with blocked keys, changes no weight and no gradient of the others.",
     plain="The length of the padding changes the answer.",
     hypotheses=(REAL_SCORES,),
     derivation="Blocked keys contribute 0 to D and are skipped by the maximum; the other numerators do not change.",
