@@ -25,7 +25,7 @@ def proof_table(results: Sequence[ProofResult]) -> Table:
         colour = _COLOURS[r.verdict]
         table.add_row(
             r.declaration.name.rsplit(".", 1)[-1],
-            str(r.symbolic.generic) if r.symbolic.failure is None else "no",
+            "no" if r.symbolic.failure else str(r.symbolic.generic or "-"),
             f"{r.symbolic.masks} (n <= {r.symbolic.max_n})",
             str(r.symbolic.identities),
             str(r.numeric.rows),
@@ -45,7 +45,8 @@ def proof_notes(results: Sequence[ProofResult]) -> list[str]:
         lemma = max(r.symbolic.collapse for r in results)
         notes.append(
             f"every n: identities on rows of four keys, which stand for all rows (collapse lemma: {lemma} identities). "
-            "masks: all masks of all lengths up to n, with every choice of the subtracted maximum."
+            "masks: all masks of all lengths up to n, with every choice of the subtracted maximum; a table that its "
+            "length determines counts once per length."
         )
         notes.append(
             "residual, enclosure: the worst relative residual and the widest interval, below 1e-45 and 1e-40. "

@@ -6,7 +6,8 @@ Take a row ``(i, j, a, b)`` with ``a`` and ``b`` allowed, and merge them into on
 
 Then the denominator, and the entries at ``i`` and ``j`` of the weights, the implementation, the derivative, the
 backward helper and the code's own derivatives, are unchanged; the merged weight is the sum of the two. For the second
-derivative the merged score also bends: its exponential is ``R + U e1 + V e2 + X e1 e2``, ``X = N_a u_a v_a + N_b u_b v_b``.
+derivative the merged score also bends: its exponential is ``R + U e1 + V e2 + X e1 e2``, where
+``X = N_a u_a v_a + N_b u_b v_b``.
 Merging two keys at a time, a rest of any length becomes one key with the same ``R``, ``G``, ``U``, ``V``, ``X``; so the
 entries at ``i`` and ``j`` are functions of these sums, which is what the generic proof in
 :mod:`~hardmask.spec.proofs.symbolic` needs.
@@ -55,8 +56,11 @@ def prove_collapse(definitions: Definitions) -> Collapse:
     for kept in itertools.product((False, True), repeat=_KEPT):
         whole, merged, numbers = _sides(kept)
         for k, l in itertools.product(range(sum(kept) + 2), range(sum(kept) + 1)):
-            left = _entries(whole, definitions, arithmetic(numbers, k))
-            right = _entries(merged, definitions, arithmetic(numbers, l))
+            try:
+                left = _entries(whole, definitions, arithmetic(numbers, k))
+                right = _entries(merged, definitions, arithmetic(numbers, l))
+            except Exception as error:  # whatever broken definitions raise, they are not what the lemma says
+                return Collapse(count, f"{type(error).__name__} in the collapse lemma, mask {kept}: {error}")
             for name, value in left.items():
                 if not (value - right[name]).is_zero():
                     return Collapse(count, f"the {name} changes when two keys of the rest are merged, mask {kept}")

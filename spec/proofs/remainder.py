@@ -5,11 +5,13 @@ For a mask with allowed set ``A`` and a step ``h`` whose entries over ``A`` have
     ||f(x + h) - f(x) - J(x) h||_inf <= r^2 / 8,
 
 because ``|D^2 w[h, h]_i| = |w_i ((h_i - <w,h>)^2 - Var_w h)| <= r^2 / 4`` everywhere, and the remainder is half of a
-weighted mean of second derivatives. (The difference has two non-negative parts, so it is bounded by the larger:
-``|h_i - <w,h>| <= (1 - w_i) r`` makes the first at most ``w_i (1 - w_i)^2 r^2 <= 4/27 r^2``, and ``Var_w h <= r^2 / 4``.) It is exactly 0 where at most one key is allowed. Its order in ``||h||`` is 2 where
-``D^2 w[h, h]`` is not 0, and 3 at a tie of two keys, where it is: the logarithmic slope between two steps converges to
-the order as the step shrinks. Bounds and orders are decided in interval arithmetic, with more digits for smaller steps;
-the exact zeros are evaluated in correctly rounded numbers, where ``e / e`` is exactly 1.
+weighted mean of second derivatives. (Both parts of the difference are non-negative, so it is bounded by the larger:
+``|h_i - <w,h>| <= (1 - w_i) r`` makes the first at most ``w_i (1 - w_i)^2 r^2 <= 4/27 r^2``, and ``Var_w h <= r^2/4``.)
+
+The remainder is exactly 0 where at most one key is allowed. Its order in ``||h||`` is 2 where ``D^2 w[h, h]`` is not 0,
+and 3 at a tie of two keys, where it is: the logarithmic slope between two steps converges to the order as the step
+shrinks, at the rate of the step. Bounds and orders are decided in interval arithmetic, with more digits for smaller
+steps; the exact zeros are evaluated in correctly rounded numbers, where ``e / e`` is exactly 1.
 """
 
 from __future__ import annotations

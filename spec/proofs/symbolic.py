@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .claims import Claim, NonNegative, Unreadable
-from .collapse import prove_collapse
+from .collapse import Collapse, prove_collapse
 from .definitions_record import Definitions
 from .polynomials import Element, Log, arithmetic, space
 from .proof import Control, Proof
@@ -37,8 +37,8 @@ class SymbolicLeg:
     """What the symbolic leg found: counts of what was proved, and the first claim that is false, if any.
 
     ``generic`` counts identities on four keys, ``collapse`` those of the lemma that makes them general; ``identities``,
-    ``rows`` and ``masks`` count the enumeration up to ``max_n`` (for tables that a length alone determines, up to
-    :data:`TABLE_LENGTH`).
+    ``rows`` and ``masks`` count the enumeration up to ``max_n``. A table of Booleans that a length alone determines has
+    no generic part; it is enumerated up to :data:`TABLE_LENGTH`.
     """
 
     generic: int
@@ -98,15 +98,20 @@ def holds(claim: Claim) -> bool:
     return bool(claim.left == claim.right)
 
 
-def check_row(proof: Proof, row: Row, definitions: Definitions) -> tuple[int, str | None]:
-    """The number of claims proved on a row, and the first false one as a sentence."""
+def check_row(
+    proof: Proof, row: Row, definitions: Definitions, refuting: type[Exception] = ArithmeticError
+) -> tuple[int, str | None]:
+    """The number of claims proved on a row, and the first false one as a sentence.
+
+    An exception of the type ``refuting``, raised by the definitions, is a false claim too.
+    """
     count = 0
     try:
         for claim in proof.residual(row, definitions):
             if not holds(claim):
                 return count, f"{claim.label} is false for {row.family}"
             count += 1
-    except ArithmeticError as error:
+    except refuting as error:
         return count, f"{type(error).__name__} for {row.family}: {error}"
     return count, None
 
@@ -115,20 +120,19 @@ def prove_symbolic(proof: Proof, definitions: Definitions, *, max_n: int) -> Sym
     """Prove one declaration for the given definitions, stopping at the first false claim."""
     is_table = proof.over == "lengths" and not proof.shifted
     lengths = range(max(max_n, TABLE_LENGTH) + 1) if is_table else range(max_n + 1)
-    lemma = prove_collapse(definitions)
+    lemma = Collapse(0) if is_table else prove_collapse(definitions)
     generic = identities = count = 0
-    failure = None if is_table else lemma.failure
+    failure = lemma.failure
     masks: set[tuple[bool, ...]] = set()
-    steps = itertools.chain(
-        ((True, row) for row in rows(proof, FOUR)), ((False, r) for n in lengths for r in rows(proof, n))
-    )
-    for is_generic, row in steps:
+    for row in () if is_table else rows(proof, FOUR):
         if failure:
             break
-        done, failure = check_row(proof, row, definitions)
-        if is_generic:
-            generic += done
-            continue
+        done, failure = check_row(proof, row, definitions, Exception)
+        generic += done
+    for row in itertools.chain.from_iterable(rows(proof, n) for n in lengths):
+        if failure:
+            break
+        done, failure = check_row(proof, row, definitions, Exception)
         identities += done
         count += 1
         masks.add(tuple(row.mask))

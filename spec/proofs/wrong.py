@@ -221,13 +221,6 @@ def derivative_leaking(mask: Mask, x: Vector, dx: Vector, ar: Arithmetic) -> lis
     return [wi * di - (wi if m else 1) * mean for wi, di, m in zip(w, dx, mask, strict=True)]
 
 
-def derivative_first_key_uncentred(mask: Mask, x: Vector, dx: Vector, ar: Arithmetic) -> list[Any]:
-    """Treats the first position specially."""
-    w = weights(mask, x, ar)
-    mean = _inner(w, dx, ar)
-    return [wi * di if i == 0 else wi * (di - mean) for i, (wi, di) in enumerate(zip(w, dx, strict=True))]
-
-
 def derivative_identity_when_empty(mask: Mask, x: Vector, dx: Vector, ar: Arithmetic) -> list[Any]:
     """Passes the tangent through on an empty row."""
     return derivative(mask, x, dx, ar) if any(mask) else list(dx)
@@ -257,6 +250,12 @@ def backward_of_logarithm(w: Vector, g: Vector, ar: Arithmetic) -> list[Any]:
     for gi in g:
         total = total + gi
     return [gi - wi * total for wi, gi in zip(w, g, strict=True)]
+
+
+def backward_first_key_uncentred(w: Vector, g: Vector, ar: Arithmetic) -> list[Any]:
+    """Treats the first position specially."""
+    centre = _inner(w, g, ar)
+    return [wi * gi if i == 0 else wi * (gi - centre) for i, (wi, gi) in enumerate(zip(w, g, strict=True))]
 
 
 # second_derivative(mask, x, u, v, ar)

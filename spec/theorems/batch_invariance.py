@@ -24,10 +24,10 @@ DECLARATION = declare(
 
 def residual(row: Row, d: Definitions) -> Iterator[Claim]:
     """Rows alone against rows in a matrix, against a matrix with poisoned neighbours, and at rank 3."""
-    scores, mask = rotations(row)
+    scores, mask = rotations(row, at_most=2)
     batch = d.hardMaskedSoftmaxSpec(scores, mask, row.ar)
     cube = d.hardMaskedSoftmaxSpec([scores, scores[::-1]], [mask, mask[::-1]], row.ar)
-    for r in range(row.n):
+    for r in range(len(mask)):
         alone = d.hardMaskedSoftmaxVecSpec(scores[r], mask[r], row.ar)
         for i in range(row.n):
             yield Equal(f"entry {i} of row {r} in a matrix", batch[r][i], alone[i], relative=True)

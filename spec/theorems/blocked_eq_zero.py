@@ -43,8 +43,8 @@ def residual(row: Row, d: Definitions) -> Iterator[Claim]:
 
 
 def residual_matrix(row: Row, d: Definitions) -> Iterator[Claim]:
-    """Exact zeros of the matrix whose rows are the rotations of the row."""
-    scores, mask = rotations(row)
+    """Exact zeros of the matrix whose rows are the row and one rotation of it."""
+    scores, mask = rotations(row, at_most=2)
     spec = d.hardMaskedSoftmaxSpec(scores, mask, row.ar)
     for i, allowed in enumerate(mask):
         for j, m in enumerate(allowed):

@@ -13,11 +13,11 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import controls, derivative_first_key_uncentred, spec_without_last, weights_halving_first
+from ..proofs.wrong import backward_first_key_uncentred, controls, spec_without_last, weights_halving_first
 
 DECLARATION = declare(
     "permutation_equivariance",
-    statement="w(m o s, x o s) = w(m, x) o s and J commutes with s, for every permutation s of the keys.",
+    statement="w(m o s, x o s) = w(m, x) o s and backward(w, g) likewise, for every permutation s of the keys.",
     plain="The order in which keys are listed changes their weights.",
     hypotheses=(REAL_SCORES,),
     derivation="A finite sum of reals does not depend on the order; the numerator of a key depends on that key alone.",
@@ -25,19 +25,19 @@ DECLARATION = declare(
 
 
 def residual(row: Row, d: Definitions) -> Iterator[Claim]:
-    """Formula, implementation and derivative under a swap and a rotation."""
+    """Formula, implementation and backward under a swap and a rotation."""
     w = d.weights(row.mask, row.x, row.ar)
     spec = d.hardMaskedSoftmaxVecSpec(row.x, row.mask, row.ar)
-    image = d.derivative(row.mask, row.x, row.u, row.ar)
+    backward = d.softmaxBackwardFromWeightsSpec(spec, row.g, row.ar)
     for name, order in generators(row.n).items():
-        mask, x, u = ([values[i] for i in order] for values in (row.mask, row.x, row.u))
+        mask, x, g = ([values[i] for i in order] for values in (row.mask, row.x, row.g))
         moved_w = d.weights(mask, x, row.ar)
         moved_spec = d.hardMaskedSoftmaxVecSpec(x, mask, row.ar)
-        moved_image = d.derivative(mask, x, u, row.ar)
+        moved_backward = d.softmaxBackwardFromWeightsSpec(moved_spec, g, row.ar)
         for position, i in enumerate(order):
             yield Equal(f"w[{i}] under the {name}", moved_w[position], w[i], relative=True)
             yield Equal(f"implementation[{i}] under the {name}", moved_spec[position], spec[i], relative=True)
-            yield Equal(f"(J u)[{i}] under the {name}", moved_image[position], image[i])
+            yield Equal(f"backward[{i}] under the {name}", moved_backward[position], backward[i])
 
 
 def generators(n: int) -> dict[str, Sequence[int]]:
@@ -54,9 +54,9 @@ PROOFS = (
         (
             *controls("hardMaskedSoftmaxVecSpec", spec_without_last),
             *controls("weights", weights_halving_first),
-            *controls("derivative", derivative_first_key_uncentred),
+            *controls("softmaxBackwardFromWeightsSpec", backward_first_key_uncentred),
         ),
-        symbols=("u",),
+        symbols=("g",),
         shifted=True,
     ),
 )

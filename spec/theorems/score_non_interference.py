@@ -35,7 +35,7 @@ DECLARATION = declare(
 
 
 def residual(row: Row, d: Definitions) -> Iterator[Claim]:
-    """Weights, implementation, derivative and backward, with and without the blocked scores replaced."""
+    """Weights, implementation, its derivative and backward, with and without the blocked scores replaced."""
     expected = _outputs(row, d, row.x)
     for number, poison in enumerate(row.poisons):
         for name, values in _outputs(row, d, row.poisoned(poison)).items():
@@ -48,7 +48,6 @@ def _outputs(row: Row, d: Definitions, x: Sequence[Any]) -> dict[str, list[Any]]
     return {
         "weights": d.weights(row.mask, x, row.ar),
         "implementation": spec,
-        "derivative": d.derivative(row.mask, x, row.u, row.ar),
         "derivative of the implementation": along(
             lambda y, ar: d.hardMaskedSoftmaxVecSpec(y, row.mask, ar), x, row.u, row.ar
         ),
