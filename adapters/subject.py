@@ -89,7 +89,9 @@ class Subject:
 
     def __post_init__(self) -> None:
         if not self.id or any(c.isspace() for c in self.id):
-            raise ValueError(f"A subject needs an id without spaces; {self.id!r} is none. Write for instance 'mine.softmax'.")
+            raise ValueError(
+                f"A subject needs an id without spaces; {self.id!r} is none. Write for instance 'mine.softmax'."
+            )
         for dtype in self.dtypes:
             if dtype not in DTYPES:
                 raise ValueError(f"Subject '{self.id}' names the dtype '{dtype}'; hardmask judges {', '.join(DTYPES)}.")

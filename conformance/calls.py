@@ -49,7 +49,9 @@ def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
             return _accept(name, answer, valid, scores)
     except (Exception, SystemExit) as problem:
         text = " ".join(str(problem).split())[:300] or "no message"
-        return Fault(f"{name} raised {type(problem).__name__} on {scores.dtype} rows of shape {scores.shape}: {text}", True)
+        return Fault(
+            f"{name} raised {type(problem).__name__} on {scores.dtype} rows of shape {scores.shape}: {text}", True
+        )
 
 
 def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fault:
@@ -57,7 +59,9 @@ def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fau
         return Fault(f"{name} returned a {type(answer).__name__}; return a NumPy array with the shape of the scores.")
     array = np.asarray(answer)
     if array.shape != scores.shape:
-        return Fault(f"{name} returned shape {array.shape} for scores of shape {scores.shape}; return one value per score.")
+        return Fault(
+            f"{name} returned shape {array.shape} for scores of shape {scores.shape}; return one value per score."
+        )
     if array.dtype != scores.dtype:
         return Fault(f"{name} returned {array.dtype} for {scores.dtype} scores; return the dtype of the scores.")
     flags: Bools | None = None

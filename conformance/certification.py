@@ -25,13 +25,13 @@ from .verdicts import SuiteFault, findings, formats
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
 NOT_SHOWN = (
-    "The isolated operation was judged on the rows listed here. That a whole model lets no information through by other "
-    "ways is not shown.",
+    "The isolated operation was judged on the rows listed here. That a whole model lets no information through by "
+    "other ways is not shown.",
     "Floating-point rows were sampled, not enumerated: agreement on them is evidence, and the seed reproduces it. The "
     "theorems themselves are proved by 'hardmask prove'.",
     "Other versions, devices, shapes, axes, layouts and execution paths of the same framework were not run.",
-    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, derivative, "
-    "the causal-mask lemmas, and the second derivative.",
+    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
+    "derivative, the causal-mask lemmas, and the second derivative.",
     "Masked attention, log-softmax and dropout are not judged.",
 )
 
@@ -52,7 +52,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if not self.targets:
-            raise ValueError("Nothing to certify: name an adapter, a subject or a file. 'hardmask list' shows what there is.")
+            raise ValueError(
+                "Nothing to certify: name an adapter, a subject or a file. 'hardmask list' shows what there is."
+            )
         if self.contract is not None:
             contract(self.contract)
         for name in self.require:
@@ -180,7 +182,8 @@ def _exit(request: Request, certificate: Certificate) -> tuple[int, str]:
     judged = {f.subject for f in certificate.findings if f.checked}
     for s in certificate.subjects:
         if s.id not in judged:
-            return 1, f"Not certified: the forward pass of {s.id} was never judged; it offers {', '.join(s.dtypes) or 'no dtype'}."
+            offered = ", ".join(s.dtypes) or "no dtype"
+            return 1, f"Not certified: the forward pass of {s.id} was never judged; it offers {offered}."
     if "complete" in request.require:
         for f in certificate.findings:
             if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):

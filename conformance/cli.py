@@ -37,7 +37,9 @@ def main() -> None:
 @click.option("--contract", help="Judge empty rows by this contract instead of the declared ones.")
 @click.option("--require", multiple=True, help="Also fail on: zero, complete, isolation, allowed-nan-visible.")
 @click.option("--specimens", is_flag=True, help="Include the deliberate policies shipped for demonstration.")
-@click.option("--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}.")
+@click.option(
+    "--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}."
+)
 @click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
 @click.option("--rounds", type=click.IntRange(1), help="Repeat the batches this many times, with fresh rows.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
@@ -102,6 +104,7 @@ def list_command() -> None:
     """Show the adapters, their versions and their subjects."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from ..adapters.registry import available
 
@@ -113,9 +116,44 @@ def list_command() -> None:
             console.print(f"  {adapter.problem}", soft_wrap=True, highlight=False, markup=False)
         table = Table(box=None, pad_edge=True, show_header=False)
         for s in adapter.subjects:
-            table.add_row(s.id, s.role, s.contract, "+".join(s.methods), " ".join(s.dtypes))
+            table.add_row(Text(s.id), s.role, s.contract, "+".join(s.methods), " ".join(s.dtypes))
         if adapter.subjects:
             console.print(table)
+
+
+@main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--max-n", type=click.IntRange(1, 10), default=6, show_default=True, help="Enumerate all masks up to n.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
+    """Prove the declarations NAME (all of them by default): symbolically, and in arbitrary precision.
+
+    NAME is a Lean name, its last component, or a glob. Every declaration comes with deliberate mistakes that both legs
+    must reject.
+    """
+    import json
+
+    from rich.console import Console
+
+    from .prove import exit_code
+    from .prove import prove as run
+    from .prove_report import proof_data, proof_notes, proof_table
+
+    try:
+        results = run(names, max_n=max_n)
+    except ValueError as problem:
+        raise Failure(str(problem)) from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted: nothing was proved.", err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps(proof_data(results), indent=1, allow_nan=False))
+    else:
+        console = Console() if sys.stdout.isatty() else Console(width=140)
+        console.print(proof_table(results))
+        for note in proof_notes(results):
+            console.print(note, soft_wrap=True, highlight=False, markup=False)
+    sys.exit(exit_code(results))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from .view import View
 
 @dataclass(frozen=True, eq=False)
 class EmptyRows:
-    """Per row of a batch: whether the answer keeps the contract, and whether it does so by leave of the contract only."""
+    """Per row: whether the answer keeps the contract, and whether it does so by leave of the contract only."""
 
     kept: Bools
     permitted: Bools

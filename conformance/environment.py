@@ -19,7 +19,14 @@ def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
             libraries[name] = version(name)
         except PackageNotFoundError:
             continue
-    knobs = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "XLA_FLAGS", "JAX_ENABLE_X64", "JAX_PLATFORMS", "NPY_DISABLE_CPU_FEATURES")
+    knobs = (
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "XLA_FLAGS",
+        "JAX_ENABLE_X64",
+        "JAX_PLATFORMS",
+        "NPY_DISABLE_CPU_FEATURES",
+    )
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),

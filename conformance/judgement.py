@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ..spec.batch import Bools, Floats
 from ..spec.oracle.exact import Exact
 from ..spec.oracle.referee import exceeding
+from ..spec.rounding.blocks import blocks
 from .truth import Side, Truth
 
 Quantity = Literal["weights", "vjp", "jvp", "row sum", "inner product", "difference", "valid"]
@@ -31,9 +33,38 @@ class Comparison:
     ratio: Floats
     bad: Bools
 
-    def row_failed(self, where: Bools) -> Bools:
-        """Rows with a bad entry among those selected."""
-        return np.asarray((self.bad & where).any(axis=1))
+    @cached_property
+    def everywhere(self) -> RowWise:
+        """All entries, reduced to rows."""
+        # A bad entry outranks a good one of the same ratio: the referee may have decided between equals.
+        return self._reduced(self.ratio + self.bad, self.bad)
+
+    def among(self, where: Bools) -> RowWise:
+        """The selected entries, reduced to rows; a row without any has ratio 0."""
+        bad = self.bad & where
+        rows = self._reduced(np.where(where, self.ratio + self.bad, -1.0), bad)
+        none = ~where.any(axis=1)
+        return RowWise(rows.failed, rows.index, np.where(none, 0.0, rows.ratio), rows.error, rows.budget)
+
+    def _reduced(self, rank: Floats, bad: Bools) -> RowWise:
+        rows, keys = rank.shape
+        if not keys:
+            zero = np.zeros(rows)
+            return RowWise(np.zeros(rows, bool), np.full(rows, -1), zero, zero, zero)
+        index = rank.argmax(axis=1)
+        at = (np.arange(rows), index)
+        return RowWise(bad.any(axis=1), index, self.ratio[at], self.error[at], self.budget[at])
+
+
+@dataclass(frozen=True, eq=False)
+class RowWise:
+    """A comparison reduced to rows: whether any entry is bad, and the worst entry."""
+
+    failed: Bools
+    index: Codes
+    ratio: Floats
+    error: Floats
+    budget: Floats
 
 
 def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: Side | None = None) -> Comparison:
@@ -41,23 +72,24 @@ def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: 
 
     Where the oracle's own enclosure leaves it open, the arbitrary-precision referee decides that entry.
     """
-    error, slack = exact.distance(returned)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        bad = ~(error <= budget)
-        ratio = np.where(budget > 0.0, error / np.where(budget > 0.0, budget, 1.0), np.where(bad, np.inf, 0.0))
-        ratio = np.where(np.isnan(ratio), np.inf, ratio)
-        doubtful = (budget > 0.0) & (np.abs(error - budget) <= slack)
-    for r in np.flatnonzero(doubtful.any(axis=1)):
-        vector = None if side is None else truth.vectors[side][r]
-        entries = np.flatnonzero(doubtful[r])
-        scores, mask = truth.batch.scores64[r], truth.mask[r]
-        bad[r, entries] = exceeding(scores, mask, entries, returned[r, entries], budget[r, entries], vector)
-    return Comparison(error, budget, ratio, np.asarray(bad))
-
-
-def everywhere(rows: int, keys: int) -> Bools:
-    """All entries."""
-    return np.ones((rows, keys), bool)
+    error, ratio, bad = np.empty_like(budget), np.empty_like(budget), np.empty(budget.shape, bool)
+    for rows in blocks(*budget.shape):
+        e, slack = Exact(exact.value[rows], exact.low[rows], exact.error[rows]).distance(returned[rows])
+        limit = budget[rows]
+        with np.errstate(invalid="ignore", over="ignore"):
+            over = ~(e <= limit)
+            positive = limit > 0.0
+            share = np.where(over, np.inf, 0.0)
+            np.divide(e, limit, out=share, where=positive)
+            share[np.isnan(share)] = np.inf
+            doubtful = positive & (np.abs(e - limit) <= slack)
+        error[rows], ratio[rows], bad[rows] = e, share, over
+        for r in np.flatnonzero(doubtful.any(axis=1)) + rows.start:
+            entries = np.flatnonzero(doubtful[r - rows.start])
+            vector = None if side is None else truth.vectors[side][r]
+            claims = entries, returned[r, entries], budget[r, entries]
+            bad[r, entries] = exceeding(truth.batch.scores64[r], truth.mask[r], *claims, vector)
+    return Comparison(error, budget, ratio, bad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +125,7 @@ class Outcome:
 def from_entries(
     declarations: tuple[str, ...],
     quantity: Quantity,
-    comparison: Comparison,
-    where: Bools,
+    rows: RowWise,
     applies: Bools,
     *,
     diagnose: Callable[[Codes], Names],
@@ -102,22 +133,20 @@ def from_entries(
     tier: str,
     **more: Any,
 ) -> Outcome:
-    """An outcome from the selected entries of a comparison."""
-    rows, keys = where.shape
-    failed = applies & comparison.row_failed(where)
-    if keys:
-        # A bad entry outranks a good one of the same ratio (a referee may have decided between equals).
-        rank = np.where(where, comparison.ratio + comparison.bad, -1.0)
-        index = rank.argmax(axis=1)
-        at = (np.arange(rows), index)
-        ratio, error, budget = (a[at] for a in (comparison.ratio, comparison.error, comparison.budget))
-        none = ~where.any(axis=1)
-        ratio = np.where(none, 0.0, ratio)
-    else:
-        index = np.full(rows, -1)
-        ratio = error = budget = np.zeros(rows)
+    """An outcome from entries that were compared one by one."""
     return Outcome(
-        declarations, quantity, applies, failed, ratio, error, budget, index, diagnose, returned, tier, **more
+        declarations,
+        quantity,
+        applies,
+        applies & rows.failed,
+        rows.ratio,
+        rows.error,
+        rows.budget,
+        rows.index,
+        diagnose,
+        returned,
+        tier,
+        **more,
     )
 
 

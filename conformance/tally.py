@@ -56,9 +56,13 @@ def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
 
 def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:
     """The row that ranks highest: failures first, then the largest ratio, then the fewest allowed keys."""
-    allowed = batch.mask[rows].sum(axis=1)
-    order = np.lexsort((-allowed, outcome.ratio[rows], outcome.failed[rows]))
-    return _worst(outcome, batch, int(rows[order[-1]]))
+    ratio, failed = outcome.ratio[rows], outcome.failed[rows]
+    if failed.any():
+        allowed = batch.mask[rows].sum(axis=1)
+        at = int(np.lexsort((-allowed, ratio, failed))[-1])
+    else:
+        at = int(ratio.argmax())
+    return _worst(outcome, batch, int(rows[at]))
 
 
 def _rank(outcome: Outcome, batch: Batch, row: int) -> tuple[float, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.oracle import engine_for
 from ..spec.oracle.exact import Engine, Exact, ExactWeights
@@ -24,6 +26,7 @@ class Truth:
         self.engine: Engine = engine_for(batch.dtype)
         self.mask: Bools = batch.mask & batch.real[:, None]
         self._budgets: dict[str, WeightsBudget] = {}
+        self._allowed: dict[Side, Floats] = {}
         self._derivatives: dict[Side, Exact] = {}
         self._derivative_budgets: dict[tuple[str, Side], DerivativeBudget] = {}
 
@@ -39,6 +42,12 @@ class Truth:
             "cotangents": self.batch.cotangents.astype("float64"),
             "tangents": self.batch.tangents.astype("float64"),
         }
+
+    def allowed(self, side: Side) -> Floats:
+        """Cotangents or tangents with exact zeros at blocked keys."""
+        if side not in self._allowed:
+            self._allowed[side] = np.where(self.mask, self.vectors[side], 0.0)
+        return self._allowed[side]
 
     def derivative(self, side: Side) -> Exact:
         """``J v`` for the cotangents or the tangents; J is symmetric, so JVP and VJP have one truth."""

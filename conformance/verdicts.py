@@ -160,14 +160,17 @@ def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, W
     if decision is not None:
         if not decision.exceeds:
             raise SuiteFault(
-                f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), and the referee does not: "
+                f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
                 f"{decision} Please report this as a fault of hardmask."
             )
         low, high = decision.true.floats()
         enclosure = [repr(low), repr(high)]
     exact = None
     if worst.quantity in ("weights", "vjp", "jvp"):
-        exact = [str(x) for x in enclose(worst.scores.tolist(), worst.mask.tolist(), None if vector is None else vector.tolist())]
+        exact = [
+            str(x)
+            for x in enclose(worst.scores.tolist(), worst.mask.tolist(), None if vector is None else vector.tolist())
+        ]
         if enclosure is None and worst.index >= 0 and worst.budget == 0.0:
             enclosure = ["0.0", "0.0"]
     return enclosure, Witness(

@@ -46,7 +46,9 @@ class View:
     def compared(self) -> Comparison:
         """The returned weights against the true ones."""
         assert self.values is not None
-        return compare(self.truth, self.truth.weights.weights, self.values, self.truth.budget(self.tier("forward")).error)
+        return compare(
+            self.truth, self.truth.weights.weights, self.values, self.truth.budget(self.tier("forward")).error
+        )
 
     def derivative(self, mode: Mode, side: Side) -> Returned | Fault:
         """The pullback or pushforward of the cotangents or the tangents."""

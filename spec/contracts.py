@@ -63,9 +63,7 @@ def fallback(key: int) -> Contract:
     """
     if key < 0:
         raise ValueError(f"A fallback key is counted from 0; {key} is negative. Name the key that empty rows use.")
-    return Contract(
-        "fallback", f"one-hot at key {key}", "exactly 0", "False or not offered", _UNAFFECTED, key=key
-    )
+    return Contract("fallback", f"one-hot at key {key}", "exactly 0", "False or not offered", _UNAFFECTED, key=key)
 
 
 CONTRACTS: dict[str, Contract] = {c.name: c for c in (ZERO, ZERO_VALID, NAN, REJECT, fallback(0))}

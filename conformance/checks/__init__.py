@@ -18,27 +18,13 @@ CHECKS: tuple[Callable[[View], Iterator[Outcome]], ...] = (
 )
 
 SERVED_BY: dict[str, tuple[str, ...]] = {
-    **{
-        key: ("forward",)
-        for key in (
-            *forward.VALUES,
-            *forward.ZEROS,
-            *forward.RANGE,
-            *forward.ONE,
-            *forward.ALL_TRUE,
-            *forward.CAUSAL,
-            *forward.SUM,
-            *forward.NON_INTERFERENCE,
-            *relations.NAMES.values(),
-            relations.TRUNCATION,
-            *empty_row.EMPTY,
-            facts.VISIBLE,
-        )
-    },
-    **{key: ("vjp",) for key in derivative.VJP},
-    **{key: ("jvp",) for key in derivative.JVP},
-    **{key: ("vjp", "jvp") for key in derivative.BLOCKED},
-    **{key: ("vjp", "jvp") for key in adjoint.SELF},
-    **{key: ("vjp+jvp",) for key in adjoint.ADJOINT},
+    **dict.fromkeys(forward.NAMES, ("forward",)),
+    **dict.fromkeys((*relations.NAMES.values(), relations.TRUNCATION), ("forward",)),
+    **dict.fromkeys((*empty_row.EMPTY, facts.VISIBLE), ("forward",)),
+    **dict.fromkeys(derivative.VJP, ("vjp",)),
+    **dict.fromkeys(derivative.JVP, ("jvp",)),
+    **dict.fromkeys(derivative.BLOCKED, ("vjp", "jvp")),
+    **dict.fromkeys(adjoint.SELF, ("vjp", "jvp")),
+    **dict.fromkeys(adjoint.ADJOINT, ("vjp+jvp",)),
 }
 """Declaration key -> the methods that decide it: any one of those listed, or both of ``vjp+jvp``."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...spec.batch import Bools, Floats
+from ...spec.batch import Bools
 from ...spec.rounding import Mode, inner_budget
 from ..diagnosis import derivative_fault
 from ..judgement import Codes, Names, Outcome, from_rows
@@ -33,37 +33,36 @@ def _pair(
 ) -> Iterator[Outcome]:
     """``<J u, g> = <u, J g>`` with ``J u`` by one mode and ``J g`` by the other.
 
-    A backward pass that consumes the stored output uses the same weights, right or wrong, for both vectors, and ``J(w)``
-    is symmetric for *any* ``w``: only the rounding after the weights counts, and the check sees what the value budgets
-    cannot. Others may round their weights differently on the way (PyTorch's JVP does) and get the full budgets.
+    A backward pass that consumes the stored output uses the same weights, right or wrong, for both vectors, and
+    ``J(w)`` is symmetric for *any* ``w``: only the rounding after the weights counts, and the check sees what the value
+    budgets cannot. Others may round their weights differently on the way (PyTorch's JVP does) and get the full budgets.
     """
     a, b = view.derivative_values(*left), view.derivative_values(*right)
     if a is None or b is None:
         return
     batch, truth = view.batch, view.truth
     same = left[0] == right[0]
-    u = np.where(truth.mask, truth.vectors[left[1]], 0.0)
-    g = np.where(truth.mask, truth.vectors[right[1]], 0.0)
+    first, second = a, b
+    u, g = truth.allowed(left[1]), truth.allowed(right[1])
     finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
-    clean = finite[:, None] & truth.mask
-    # <J u, g> - <u, J g> as one inner product of twice the length: a single enclosure of the difference.
+    if not finite.all():
+        a, b = (np.where(finite[:, None], x, 0.0) for x in (a, b))
+    forth, back = truth.engine.inner(a, g), truth.engine.inner(b, u)
     with np.errstate(over="ignore", invalid="ignore"):
-        products = truth.engine.inner(
-            np.concatenate([np.where(clean, a, 0.0), np.where(clean, -b, 0.0)], axis=1), np.concatenate([g, u], axis=1)
-        )
-    error, slack = products.distance(np.zeros(len(a)))
+        error = np.abs((forth.value - back.value) + (forth.low - back.low))
+        slack = forth.error + back.error + 2.0**-51 * (error + np.abs(forth.low) + np.abs(back.low))
     error = np.where(finite, error, np.nan)
     if same and left[0] == "vjp" and "vjp-from-output" in view.promises:
         allowed = [truth.derivative_budget(view.tier("vjp"), side).given for _, side in (left, right)]
     else:
         allowed = [view.derivative_budget(*which) for which in (left, right)]
     budget = inner_budget(g, allowed[0], u, allowed[1])
-    applies = batch.real & ~_excused(view, a, b)
+    applies = batch.real & ~(_excused(view) & ~finite)
 
     def diagnose(rows: Codes) -> Names:
         out: Names = np.full(len(rows), "not self-adjoint" if same else "JVP and VJP disagree", dtype=object)
         broken = ~finite[rows]
-        for mode, side, values in ((*left, a), (*right, b)):
+        for mode, side, values in ((*left, first), (*right, second)):
             hit = broken & ~np.isfinite(values[rows]).all(axis=1)
             if hit.any():
                 out[hit] = derivative_fault(view, mode, side, rows[hit])
@@ -77,7 +76,7 @@ def _pair(
         ~(error - slack <= budget),
         applies,
         diagnose=diagnose,
-        returned=a,
+        returned=first,
         tier=view.tier(left[0]),
         unmet=~batch.real,
         permitted=None,
@@ -85,11 +84,9 @@ def _pair(
     )
 
 
-def _excused(view: View, a: Floats, b: Floats) -> Bools:
+def _excused(view: View) -> Bools:
     """Empty rows whose NaN derivatives the contract ``nan`` permits; they are counted under the VJP and the JVP."""
-    if view.contract.kind != "nan":
-        return np.zeros(len(a), bool)
-    return view.batch.empty & (np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+    return view.batch.empty & (view.contract.kind == "nan")
 
 
 def _jacobian(view: View) -> Iterator[Outcome]:
@@ -104,7 +101,9 @@ def _jacobian(view: View) -> Iterator[Outcome]:
     by_reverse = view.derivative_budget("vjp", "cotangents")[groups]
     allowed = by_reverse + view.derivative_budget("jvp", "tangents")[groups].transpose(turn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(allowed > 0.0, error / np.where(allowed > 0.0, allowed, 1.0), np.where(error == 0.0, 0.0, np.inf))
+        ratio = np.where(
+            allowed > 0.0, error / np.where(allowed > 0.0, allowed, 1.0), np.where(error == 0.0, 0.0, np.inf)
+        )
     ratio = np.where(np.isnan(ratio), np.inf, ratio)
     worst = ratio.argmax(axis=2)[..., None]
     rows = view.batch.shape[0]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ...spec.batch import Bools
 from ...spec.oracle.exact import Exact, ExactWeights
-from ...spec.rounding import Mode, derivative_budget, model
+from ...spec.rounding import Mode
 from ..contracted import contracted
 from ..diagnosis import derivative_fault
-from ..judgement import Comparison, Outcome, compare, everywhere, from_entries
+from ..judgement import Comparison, Outcome, RowWise, compare, from_entries
 from ..truth import Side
 from ..view import View
 
@@ -34,8 +34,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
 
     def entries(
         declarations: tuple[str, ...],
-        comparison: Comparison,
-        where: Bools,
+        compared: RowWise,
         applies: Bools,
         *,
         met: Bools | None = None,
@@ -44,8 +43,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
         outcome = from_entries(
             declarations,
             mode,
-            comparison,
-            where,
+            compared,
             applies,
             diagnose=lambda r: derivative_fault(view, mode, side, r),
             returned=values,
@@ -57,13 +55,13 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
         return contracted(view, outcome, values)
 
     compared = view.derivative_compared(mode, side)
-    yield entries(names, compared, everywhere(*batch.shape), batch.real, met=batch.real)
+    yield entries(names, compared.everywhere, batch.real, met=batch.real)
     blocked = ~batch.mask
-    yield entries(BLOCKED, compared, blocked, batch.real & blocked.any(axis=1))
+    yield entries(BLOCKED, compared.among(blocked), batch.real & blocked.any(axis=1))
     if mode == "vjp" and "vjp-from-output" in view.promises and view.values is not None:
         applies = batch.real & view.forward_clean & ~batch.empty
         remark = "given the returned weights"
-        yield entries(VJP, _given_output(view, side), everywhere(*batch.shape), applies, remark=remark)
+        yield entries(VJP, _given_output(view, side).everywhere, applies, remark=remark)
 
 
 def _given_output(view: View, side: Side) -> Comparison:
@@ -80,7 +78,7 @@ def _given_output(view: View, side: Side) -> Comparison:
     zero = stored * 0.0
     returned = ExactWeights(Exact(stored, zero, zero), truth.weights.gap, truth.weights.total, usable)
     exact = truth.engine.derivative(returned, truth.vectors[side])
-    budget = derivative_budget(model(view.tier("vjp"), view.batch.dtype), returned, zero, truth.vectors[side]).vjp
+    budget = truth.derivative_budget(view.tier("vjp"), side).given
     # The referee knows the true weights only, so entries that the oracle leaves open are given to the subject.
     error, slack = exact.distance(values)
     return compare(truth, Exact(exact.value, exact.low, zero), values, budget + slack * (error > budget), None)

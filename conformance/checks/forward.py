@@ -9,7 +9,7 @@ import numpy as np
 from ...spec.batch import Bools, Floats
 from ..contracted import contracted
 from ..diagnosis import weights_fault
-from ..judgement import Outcome, everywhere, from_entries, from_rows
+from ..judgement import Comparison, Outcome, RowWise, from_entries, from_rows
 from ..view import View
 
 VALUES = ("getScalar_hardMaskedSoftmaxVecSpec", "spec_eq_weights")
@@ -20,6 +20,7 @@ ALL_TRUE = ("hardMaskedSoftmaxVecSpec_allTrue", "hardMaskedSoftmaxSpec_allTrueMa
 CAUSAL = ("hardMaskedSoftmaxSpec_causal_future_zero",)
 SUM = ("denominator_pos", "row_sum")
 NON_INTERFERENCE = ("score_non_interference",)
+NAMES = (*VALUES, *ZEROS, *RANGE, *ONE, *ALL_TRUE, *CAUSAL, *SUM, *NON_INTERFERENCE)
 
 
 def check(view: View) -> Iterator[Outcome]:
@@ -28,17 +29,16 @@ def check(view: View) -> Iterator[Outcome]:
         return
     batch, y = view.batch, view.values
     mask, real, empty = batch.mask, batch.real, batch.empty
-    rows, keys = batch.shape
+    keys = batch.shape[1]
     blocked = ~mask
     some_blocked = real & blocked.any(axis=1)
     blind = blind_rows(view)
 
-    def entries(names: tuple[str, ...], where: Bools, applies: Bools, unmet: Bools | None = None) -> Outcome:
+    def entries(names: tuple[str, ...], compared: RowWise, applies: Bools, unmet: Bools | None = None) -> Outcome:
         outcome = from_entries(
             names,
             "weights",
-            view.compared,
-            where,
+            compared,
             applies,
             diagnose=lambda r: weights_fault(view, r),
             returned=y,
@@ -48,17 +48,17 @@ def check(view: View) -> Iterator[Outcome]:
         )
         return contracted(view, outcome, y)
 
-    all_entries = everywhere(rows, keys)
-    yield entries(VALUES, all_entries, real, ~real)
-    yield entries(ZEROS, blocked, some_blocked | (real & empty))
+    whole, at_blocked = view.compared.everywhere, view.compared.among(blocked)
+    yield entries(VALUES, whole, real, ~real)
+    yield entries(ZEROS, at_blocked, some_blocked | (real & empty))
     yield _in_unit_interval(view, y)
     count = mask.sum(axis=1)
-    yield entries(ONE, all_entries, real & (count == 1))
-    yield entries(ALL_TRUE, all_entries, real & (count == keys) & ~empty)
+    yield entries(ONE, whole, real & (count == 1))
+    yield entries(ALL_TRUE, whole, real & (count == keys) & ~empty)
     if "causal" in batch.families:
-        yield entries(CAUSAL, blocked, some_blocked)
+        yield entries(CAUSAL, at_blocked, some_blocked)
     if any(f.startswith(("poison", "empty poison", "truncation")) for f in batch.families):
-        yield entries(NON_INTERFERENCE, all_entries, some_blocked)
+        yield entries(NON_INTERFERENCE, whole, some_blocked)
     yield _row_sum(view, y)
 
 
@@ -76,25 +76,20 @@ def _in_unit_interval(view: View, y: Floats) -> Outcome:
     """Weights are ``>= 0`` exactly and ``<= 1`` up to the budget of the weight itself."""
     budget = view.truth.budget(view.tier("forward")).error
     with np.errstate(invalid="ignore"):
-        over = np.maximum(y - 1.0, 0.0)
-        under = np.maximum(-y, 0.0)
-        bad = ~((under == 0.0) & (over <= budget))
-        entry = np.where(bad, np.inf, np.where(budget > 0.0, over / np.where(budget > 0.0, budget, 1.0), 0.0))
-    index = entry.argmax(axis=1) if y.shape[1] else np.full(len(y), -1)
-    at = (np.arange(len(y)), index)
-    error = (over + under)[at] if y.shape[1] else np.zeros(len(y))
-    outcome = Outcome(
+        # The distance to [0, 1]; nothing is granted below 0.
+        error = np.where(np.isnan(y), np.nan, np.maximum(np.maximum(y - 1.0, -y), 0.0))
+        granted = np.where(y > 1.0, budget, 0.0)
+        bad = ~(error <= granted)
+    ratio = np.where(bad, np.inf, 0.0)
+    np.divide(error, granted, out=ratio, where=granted > 0.0)
+    outcome = from_entries(
         RANGE,
         "weights",
+        Comparison(error, granted, ratio, bad).everywhere,
         view.batch.real,
-        view.batch.real & bad.any(axis=1),
-        entry.max(axis=1, initial=0.0),
-        error,
-        budget[at] if y.shape[1] else np.zeros(len(y)),
-        index,
-        lambda r: weights_fault(view, r),
-        y,
-        view.tier("forward"),
+        diagnose=lambda r: weights_fault(view, r),
+        returned=y,
+        tier=view.tier("forward"),
         unmet=~view.batch.real,
     )
     return contracted(view, outcome, y)

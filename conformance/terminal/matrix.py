@@ -82,7 +82,8 @@ def tables(certificate: Certificate) -> Iterator[Table]:
             table = Table(title=None, show_lines=False, pad_edge=False, box=None, header_style="bold")
             table.add_column(adapter, no_wrap=True)
             for s in part:
-                table.add_column(s.id.removeprefix(adapter + "."), overflow="fold")
+                # As text: rich would take the brackets of a path for markup and drop them.
+                table.add_column(Text(s.id.removeprefix(adapter + ".")), overflow="fold")
             table.add_row("contract", *(Text(s.contract, style="cyan") for s in part))
             for name in certificate.declarations:
                 table.add_row(short_name(name), *(cell(by_cell.get((name, s.id), [])) for s in part))

@@ -10,11 +10,25 @@ from .matrix import SHORT, short_name, used
 SHOWN = 8
 """Keys shown of one row."""
 
+SPECIFIC = (
+    "empty-row",
+    "blocked_eq_zero",
+    "score-non-interference",
+    "allowed-nan-visible",
+    "blocked-gradient-zero",
+    "backward_eq_derivative",
+    "derivative_apply",
+    "row-sum",
+    "spec_eq_weights",
+)
+"""Declarations from the most telling to the least: a fault is explained by the first of these that it violates."""
+
 
 def failures(certificate: Certificate) -> list[list[Finding]]:
     """Failed and errored findings, grouped by subject and diagnosis; the clearest finding of a group comes first.
 
-    Clearest: the declaration that the fault touches alone (the empty row), then the fewest keys, then the largest error.
+    Clearest: the most specific declaration, then the fewest keys (two at least), then plain scores, then the largest
+    error.
     """
     groups: dict[tuple[str, str], list[Finding]] = {}
     for f in certificate.findings:
@@ -27,7 +41,8 @@ def _clearness(f: Finding) -> tuple[float, ...]:
     keys = f.witness.keys if f.witness is not None else 0
     scores = f.witness.scores if f.witness is not None and f.witness.scores else []
     plain = sum(abs(float.fromhex(s)) > 100.0 or "n" in s for s in scores)
-    return (-float("empty-row" in f.declaration), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
+    specific = next((i for i, name in enumerate(SPECIFIC) if f.declaration.endswith(name)), len(SPECIFIC))
+    return (float(specific), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
 
 
 def block(group: Sequence[Finding], certificate: Certificate) -> str:
@@ -45,7 +60,10 @@ def block(group: Sequence[Finding], certificate: Certificate) -> str:
         lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
     others = sorted({short_name(g.declaration) for g in group} - {short_name(f.declaration)})
     dtypes = [SHORT[d] for d in SHORT if d in {g.dtype for g in group}]
-    lines.append(f"  seen in    {', '.join(dtypes)}; {len(group)} findings" + (f", also on {', '.join(others)}" if others else ""))
+    lines.append(
+        f"  seen in    {', '.join(dtypes)}; {len(group)} findings"
+        + (f", also on {', '.join(others)}" if others else "")
+    )
     return "\n".join(lines)
 
 
@@ -59,11 +77,16 @@ def _amount(f: Finding) -> str:
 
 def _row(w: Witness) -> list[str]:
     """The offending entries of the row beside its first ones, as columns."""
-    assert w.scores is not None and w.mask is not None
+    assert w.scores is not None
+    assert w.mask is not None
     order = sorted(range(w.keys), key=lambda i: (i != w.index, not w.mask[i] if w.mask else False, i))[:SHOWN]
     shown = sorted(order)
     names = ["key", "allowed", "score"]
-    columns = [[str(i) for i in shown], ["yes" if w.mask[i] else "no" for i in shown], [_short(w.scores[i]) for i in shown]]
+    columns = [
+        [str(i) for i in shown],
+        ["yes" if w.mask[i] else "no" for i in shown],
+        [_short(w.scores[i]) for i in shown],
+    ]
     vector = w.cotangent if w.quantity == "vjp" else w.tangent if w.quantity == "jvp" else None
     if vector is not None:
         names.append("cotangent" if w.quantity == "vjp" else "tangent")

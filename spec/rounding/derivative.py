@@ -33,8 +33,8 @@ Mode = Literal["vjp", "jvp"]
 class DerivativeBudget:
     """Budgets of each entry of ``J v``, shape ``(R, n)``; exactly 0 at blocked keys and on empty rows.
 
-    ``vjp``, ``jvp``: the distance to the true ``J v``. ``given``: the distance of a VJP to ``J(w) v`` at the very weights
-    that it consumed, right or wrong. That is what two evaluations of one map may differ by.
+    ``vjp``, ``jvp``: the distance to the true ``J v``. ``given``: the distance of a VJP to ``J(w) v`` at the very
+    weights that it consumed, right or wrong. That is what two evaluations of one map may differ by.
     """
 
     vjp: Floats
