@@ -11,13 +11,12 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Control, Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
+from ..proofs.wrong import controls, spec_unshifted_denominator
+from ..proofs.wrong_gradients import (
     backward_mean_centred,
     backward_of_logarithm,
     backward_uncentred,
     backward_wrong_sign,
-    controls,
-    spec_unshifted_denominator,
 )
 
 DECLARATION = declare(

@@ -10,12 +10,12 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
+from ..proofs.wrong import controls
+from ..proofs.wrong_gradients import (
     backward_mean_centred,
     backward_of_logarithm,
     backward_uncentred,
     backward_wrong_sign,
-    controls,
 )
 
 DECLARATION = declare(

@@ -12,14 +12,8 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    backward_of_logarithm,
-    controls,
-    derivative_leaking,
-    derivative_of_logarithm,
-    spec_leaking,
-    spec_remasked,
-)
+from ..proofs.wrong import controls, spec_leaking, spec_remasked
+from ..proofs.wrong_gradients import backward_of_logarithm, derivative_leaking, derivative_of_logarithm
 
 DECLARATION = declare(
     "blocked_gradient_zero",

@@ -10,8 +10,8 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    controls,
+from ..proofs.wrong import controls
+from ..proofs.wrong_gradients import (
     derivative_leaking,
     derivative_mean_centred,
     derivative_negated,

@@ -13,13 +13,13 @@ from ..proofs.proof import Control, Proof
 from ..proofs.row import Row
 from ..proofs.wrong import (
     controls,
-    derivative_identity_when_empty,
     spec_raw_when_empty,
     spec_uniform_when_empty,
     spec_without_empty_branch,
     weights_uniform_when_empty,
     weights_without_empty_branch,
 )
+from ..proofs.wrong_gradients import derivative_identity_when_empty
 
 DECLARATION = declare(
     "empty_row",

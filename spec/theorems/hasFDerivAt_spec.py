@@ -16,13 +16,8 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Control, Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    controls,
-    derivative_mean_centred,
-    derivative_uncentred,
-    derivative_wrong_sign,
-    spec_unshifted_denominator,
-)
+from ..proofs.wrong import controls, spec_unshifted_denominator
+from ..proofs.wrong_gradients import derivative_mean_centred, derivative_uncentred, derivative_wrong_sign
 
 DECLARATION = declare(
     "hasFDerivAt_spec",

@@ -17,8 +17,8 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    controls,
+from ..proofs.wrong import controls
+from ..proofs.wrong_gradients import (
     derivative_identity_when_empty,
     derivative_mean_centred,
     derivative_negated,

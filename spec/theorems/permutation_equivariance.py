@@ -13,7 +13,8 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import backward_first_key_uncentred, controls, spec_without_last, weights_halving_first
+from ..proofs.wrong import controls, spec_without_last, weights_halving_first
+from ..proofs.wrong_gradients import backward_first_key_uncentred
 
 DECLARATION = declare(
     "permutation_equivariance",

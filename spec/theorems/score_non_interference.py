@@ -16,14 +16,7 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    controls,
-    spec_leaking,
-    spec_raw_when_empty,
-    spec_remasked,
-    weights_leaking,
-    weights_remasked,
-)
+from ..proofs.wrong import controls, spec_leaking, spec_raw_when_empty, spec_remasked, weights_leaking, weights_remasked
 
 DECLARATION = declare(
     "score_non_interference",

@@ -13,7 +13,8 @@ from ..proofs.definitions_record import Definitions
 from ..proofs.dual import along
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import controls, second_uncentred_covariance, second_without_covariance, spec_unshifted_denominator
+from ..proofs.wrong import controls, spec_unshifted_denominator
+from ..proofs.wrong_gradients import second_uncentred_covariance, second_without_covariance
 
 DECLARATION = declare(
     "second_derivative",

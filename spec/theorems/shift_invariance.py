@@ -10,13 +10,8 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    controls,
-    derivative_of_logarithm,
-    derivative_uncentred,
-    derivative_wrong_sign,
-    spec_unshifted_denominator,
-)
+from ..proofs.wrong import controls, spec_unshifted_denominator
+from ..proofs.wrong_gradients import derivative_of_logarithm, derivative_uncentred, derivative_wrong_sign
 
 DECLARATION = declare(
     "shift_invariance",

@@ -11,14 +11,8 @@ from ..proofs.claims import Claim, Equal
 from ..proofs.definitions_record import Definitions
 from ..proofs.proof import Proof
 from ..proofs.row import Row
-from ..proofs.wrong import (
-    backward_mean_centred,
-    controls,
-    spec_blocked_as_zero_score,
-    spec_leaking,
-    spec_remasked,
-    weights_leaking,
-)
+from ..proofs.wrong import controls, spec_blocked_as_zero_score, spec_leaking, spec_remasked, weights_leaking
+from ..proofs.wrong_gradients import backward_mean_centred
 
 DECLARATION = declare(
     "truncation",

@@ -11,7 +11,7 @@ from rich.console import Console
 from hardmask.conformance.prove import exit_code, prove, prove_one
 from hardmask.conformance.prove_report import proof_data, proof_notes, proof_table
 from hardmask.spec import catalogue, definitions
-from hardmask.spec.proofs import numeric, symbolic, wrong
+from hardmask.spec.proofs import numeric, symbolic, wrong, wrong_gradients
 from hardmask.spec.proofs.collapse import prove_collapse
 from hardmask.spec.proofs.definitions_record import SHIPPED
 from hardmask.spec.proofs.proof import Control
@@ -20,11 +20,11 @@ PROOFS = catalogue.proofs()
 CONTROLS = [(key, control) for key, proof in PROOFS.items() for control in proof.controls]
 BROKEN: dict[str, dict[str, Any]] = {
     "spec_eq_weights": {"hardMaskedSoftmaxVecSpec": wrong.spec_unshifted_denominator},
-    "backward_eq_derivative": {"softmaxBackwardFromWeightsSpec": wrong.backward_uncentred},
-    "inner_derivative": {"derivative": wrong.derivative_mean_centred},
-    "backward_eq_adjoint_fderiv": {"softmaxBackwardFromWeightsSpec": wrong.backward_mean_centred},
+    "backward_eq_derivative": {"softmaxBackwardFromWeightsSpec": wrong_gradients.backward_uncentred},
+    "inner_derivative": {"derivative": wrong_gradients.derivative_mean_centred},
+    "backward_eq_adjoint_fderiv": {"softmaxBackwardFromWeightsSpec": wrong_gradients.backward_mean_centred},
     "hasFDerivAt_weights": {"weights": wrong.weights_remasked},
-    "hasFDerivAt_spec": {"derivative": wrong.derivative_uncentred},
+    "hasFDerivAt_spec": {"derivative": wrong_gradients.derivative_uncentred},
     "empty_row": {"hardMaskedSoftmaxVecSpec": wrong.spec_uniform_when_empty},
     "score_non_interference": {"weights": wrong.weights_leaking},
     "denominator_pos": {"denominator": wrong.denominator_negated},

@@ -9,7 +9,7 @@ import pytest
 
 from hardmask.spec import catalogue, definitions
 from hardmask.spec.arithmetic import Arithmetic
-from hardmask.spec.proofs import numeric, remainder, wrong
+from hardmask.spec.proofs import numeric, remainder, wrong, wrong_gradients
 from hardmask.spec.proofs.claims import BlockedRead, Equal, NonNegative, Unreadable
 from hardmask.spec.proofs.collapse import prove_collapse
 from hardmask.spec.proofs.definitions_record import SHIPPED
@@ -178,9 +178,12 @@ def test_a_step_moves_the_maximum() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"derivative": wrong.derivative_uncentred}, "exceeds its bound"),
-        ({"derivative": wrong.derivative_identity_when_empty}, "is not exactly 0"),
-        ({"weights": wrong.weights_uniform_when_empty, "derivative": wrong.derivative_negated}, "exceeds its bound"),
+        ({"derivative": wrong_gradients.derivative_uncentred}, "exceeds its bound"),
+        ({"derivative": wrong_gradients.derivative_identity_when_empty}, "is not exactly 0"),
+        (
+            {"weights": wrong.weights_uniform_when_empty, "derivative": wrong_gradients.derivative_negated},
+            "exceeds its bound",
+        ),
     ],
 )
 def test_remainders_reject_mistakes(change: dict[str, Any], sentence: str) -> None:
