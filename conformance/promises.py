@@ -18,7 +18,17 @@ ALLOWED_NAN_VISIBLE = Declaration(
     derivation="A promise, not a theorem: the theorems speak of real scores. It keeps an upstream fault visible.",
 )
 
-PROMISES: dict[str, Declaration] = {ALLOWED_NAN_VISIBLE.key: ALLOWED_NAN_VISIBLE}
+ISOLATION = Declaration(
+    key="isolation",
+    name="extension:isolation",
+    kind="extension",
+    module=None,
+    statement="A NaN cotangent or tangent on a row without an allowed key gives a zero VJP and JVP on that row.",
+    plain="Garbage beside a row that may attend to nothing reaches a gradient.",
+    derivation="A promise, not a theorem: the formula, run in floats, multiplies a zero weight by NaN, which is NaN.",
+)
+
+PROMISES: dict[str, Declaration] = {d.key: d for d in (ISOLATION, ALLOWED_NAN_VISIBLE)}
 
 
 def declared(key: str) -> Declaration:

@@ -56,9 +56,11 @@ class Batch:
     @cached_property
     def empty(self) -> Bools:
         """Rows without an allowed key, decided from the mask alone."""
-        return ~self.mask.any(axis=1)
+        return ~np.any(self.mask, axis=1)
 
     @cached_property
     def real(self) -> Bools:
-        """Rows that meet the theorems' hypothesis: every allowed score is a real (finite) number."""
-        return ~(self.mask & ~np.isfinite(self.scores64)).any(axis=1)
+        """Rows that meet the theorems' hypothesis: every allowed score and every vector entry is a real number."""
+        allowed = np.isfinite(self.scores64) | ~self.mask
+        vectors = np.isfinite(self.cotangents.astype(np.float64)) & np.isfinite(self.tangents.astype(np.float64))
+        return np.all(allowed & vectors, axis=1)

@@ -18,6 +18,9 @@ from .vectors import vectors
 SHORT = 13
 """Length of the short rows, and of the prefix that holds all allowed keys of the truncation family."""
 
+ISOLATED = "empty, nan vector"
+"""Family of empty rows that receive a NaN cotangent and a NaN tangent."""
+
 Parts = dict[str, Any]
 Builder = Callable[[Generator, Format, int, int], Parts]
 Codes = npt.NDArray[np.int64]
@@ -156,19 +159,26 @@ def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 
 
 def facts(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
-    """Rows that the theorems do not speak of: an allowed score that is not a real number. Reported, not judged."""
-    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf")
+    """Rows that the theorems do not speak of, because a number in them is not real. Reported; judged where promised.
+
+    An allowed score is NaN or infinite, or an empty row receives a NaN cotangent and tangent.
+    """
+    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf", ISOLATED)
     which = np.arange(rows) % len(families)
     s = normal(rng, form, rows, keys)
     mask = masks.half(rng, rows, keys)
     at = (rng.random((rows, keys)) + mask).argmax(axis=1)
-    s[np.arange(rows), at] = np.array([np.nan, np.inf, -np.inf, -np.inf])[which]
+    s[np.arange(rows), at] = np.array([np.nan, np.inf, -np.inf, -np.inf, 0.0])[which]
     s = np.where((which == 3)[:, None] & mask, -np.inf, s)
     # "allowed -inf" keeps a real score beside it.
     beside = (at + 1) % keys
     few = which == 2
     mask[few, beside[few]] = True
-    return {"scores": s, "mask": mask, "family": which, "families": families}
+    g, u = vectors(rng, form, mask), vectors(rng, form, mask)
+    isolated = which == 4
+    mask[isolated] = False
+    g[isolated], u[isolated] = np.nan, np.nan
+    return {"scores": s, "mask": mask, "cotangents": g, "tangents": u, "family": which, "families": families}
 
 
 def one(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
@@ -179,8 +189,7 @@ def one(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 
 
 KINDS: dict[str, Builder] = {
-    f.__name__: f
-    for f in (shapes, poison, full, single, causal, empty, truncation, mixture, jacobian, facts, one)
+    f.__name__: f for f in (shapes, poison, full, single, causal, empty, truncation, mixture, jacobian, facts, one)
 }
 
 

@@ -24,6 +24,7 @@ SERVED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(derivative.VJP, ("vjp",)),
     **dict.fromkeys(derivative.JVP, ("jvp",)),
     **dict.fromkeys(derivative.BLOCKED, ("vjp", "jvp")),
+    facts.ISOLATION: ("vjp", "jvp"),
     **dict.fromkeys(adjoint.SELF, ("vjp", "jvp")),
     **dict.fromkeys(adjoint.ADJOINT, ("vjp+jvp",)),
 }

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..judgement import Codes, Names, Outcome, from_rows
+from ...spec.batch import Bools, Floats
+from ...spec.rounding import Mode
+from ..cases.build import ISOLATED
+from ..judgement import Outcome, Quantity, from_rows
+from ..truth import Side
 from ..view import View
+from .empty_row import DERIVATIVES
 
 VISIBLE = "allowed_nan_visible"
+ISOLATION = "isolation"
 
 
 def fact(view: View, family: str) -> str:
@@ -37,27 +43,66 @@ def fact(view: View, family: str) -> str:
 
 
 def check(view: View) -> Iterator[Outcome]:
-    """``allowed NaN visible``: a NaN in an allowed place reaches that row's weights. Judged where it is promised."""
-    if view.values is None or "allowed nan" not in view.batch.families:
+    """The optional promises: measured on every subject, judged where they are promised or required."""
+    if "allowed nan" in view.batch.families:
+        yield from _visible(view)
+        yield from _isolated(view)
+
+
+def _visible(view: View) -> Iterator[Outcome]:
+    """``allowed NaN visible``: a NaN in an allowed place reaches that row's weights."""
+    if view.values is None:
         return
     nan = (view.batch.mask & np.isnan(view.batch.scores64)).any(axis=1)
     hidden = nan & ~np.isnan(view.values).any(axis=1)
-    promised = "allowed-nan-visible" in view.promises
-    none = np.zeros(len(nan), bool)
-
-    def diagnose(rows: Codes) -> Names:
-        return np.full(len(rows), "NaN swallowed", dtype=object)
-
-    yield from_rows(
-        (VISIBLE,),
-        "weights",
-        hidden.astype(np.float64),
-        np.zeros(len(nan)),
-        hidden,
-        nan if promised else none,
-        diagnose=diagnose,
-        returned=view.values,
-        tier=view.tier("forward"),
-        unmet=none if promised else nan,
-        fact="" if promised else ("NaN swallowed" if hidden.any() else "NaN visible"),
+    yield _promise(
+        view, VISIBLE, "allowed-nan-visible", "weights", nan, hidden, "NaN swallowed", "NaN visible", view.values
     )
+
+
+def _isolated(view: View) -> Iterator[Outcome]:
+    """``isolation``: a NaN vector on an empty row leaves its derivative zero."""
+    rows = view.batch.family == view.batch.families.index(ISOLATED)
+    for mode, side in DERIVATIVES:
+        values = view.derivative_values(mode, side)
+        if values is None:
+            continue
+        leaks = rows & (values != 0.0).any(axis=1)
+        name = mode.upper()
+        yield _promise(view, ISOLATION, "isolation", mode, rows, leaks, f"NaN {name}", f"{name} isolated", values, side)
+
+
+def _promise(
+    view: View,
+    key: str,
+    promise: str,
+    quantity: Quantity,
+    rows: Bools,
+    broken: Bools,
+    fault: str,
+    kept: str,
+    values: Floats,
+    side: Side | None = None,
+) -> Outcome:
+    """Judged if promised; otherwise a fact about rows that no theorem speaks of."""
+    promised = promise in view.promises
+    none = np.zeros(len(rows), bool)
+    return from_rows(
+        (key,),
+        quantity,
+        broken.astype(np.float64),
+        np.zeros(len(rows)),
+        broken,
+        rows if promised else none,
+        diagnose=lambda r: np.full(len(r), fault, dtype=object),
+        returned=values,
+        tier=view.tier("forward" if quantity == "weights" else mode_of(quantity)),
+        unmet=none if promised else rows,
+        side=side,
+        fact="" if promised else (fault if broken.any() else kept),
+    )
+
+
+def mode_of(quantity: Quantity) -> Mode:
+    """The method behind a derivative."""
+    return "vjp" if quantity == "vjp" else "jvp"
