@@ -42,7 +42,7 @@ def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answer = function(*(a.copy() for a in arrays))
+            answer: Any = function(*(a.copy() for a in arrays))
             valid = None
             if isinstance(answer, Answer):
                 answer, valid = answer.weights, answer.valid

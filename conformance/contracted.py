@@ -27,22 +27,22 @@ def keep_weights(contract: Contract, values: Floats) -> EmptyRows:
     """
     rows, keys = values.shape
     if contract.kind == "nan":
-        kept = np.isnan(values).all(axis=1)
+        kept = np.all(np.isnan(values), axis=1)
         return EmptyRows(kept, kept)
     if contract.kind == "fallback" and keys:
         wanted = np.zeros(keys)
         if contract.key is not None and contract.key < keys:
             wanted[contract.key] = 1.0
-        kept = (values == wanted).all(axis=1) & bool(wanted.any())
+        kept = np.all(values == wanted, axis=1) & bool(wanted.any())
         return EmptyRows(kept, kept)
-    return EmptyRows((values == 0.0).all(axis=1), np.zeros(rows, bool))
+    return EmptyRows(np.all(values == 0.0, axis=1), np.zeros(rows, bool))
 
 
 def keep_derivative(contract: Contract, values: Floats) -> EmptyRows:
     """Judge a derivative at rows that allow no key: exactly 0, or under ``nan`` also NaN."""
-    zero = (values == 0.0).all(axis=1)
+    zero = np.all(values == 0.0, axis=1)
     if contract.kind == "nan":
-        nan = (np.isnan(values) | (values == 0.0)).all(axis=1) & ~zero
+        nan = np.all(np.isnan(values) | (values == 0.0), axis=1) & ~zero
         return EmptyRows(zero | nan, nan)
     return EmptyRows(zero, np.zeros(len(values), bool))
 

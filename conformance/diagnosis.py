@@ -25,20 +25,20 @@ def weights_fault(view: View, rows: Codes) -> Names:
     assert values is not None
     y, mask, empty = values[rows], view.batch.mask[rows], view.batch.empty[rows]
     names: Names = np.full(len(rows), "", dtype=object)
-    _name(names, np.isnan(y).any(axis=1), "NaN")
-    _name(names, np.isinf(y).any(axis=1), "infinity")
+    _name(names, np.any(np.isnan(y), axis=1), "NaN")
+    _name(names, np.any(np.isinf(y), axis=1), "infinity")
     stale = view.contract.kind in ("nan", "fallback")
-    _name(names, empty & (y == 0.0).all(axis=1), "declaration stale" if stale else "empty row")
-    leak = ((y != 0.0) & ~mask).any(axis=1)
+    _name(names, empty & np.all(y == 0.0, axis=1), "declaration stale" if stale else "empty row")
+    leak = np.any((y != 0.0) & ~mask, axis=1)
     if leak.any():
         uniform, raw = _policy(view, rows, y)
         _name(names, leak & raw, "raw softmax")
         _name(names, empty & uniform, "uniform")
-        one_hot = ((y == 0.0) | (y == 1.0)).all(axis=1) & (y.sum(axis=1) == 1.0)
+        one_hot = np.all((y == 0.0) | (y == 1.0), axis=1) & (y.sum(axis=1) == 1.0)
         _name(names, empty & one_hot, "one key")
         _name(names, empty, "not zero")
         _name(names, leak, "leak")
-    _name(names, (y < 0.0).any(axis=1), "negative weight")
+    _name(names, np.any(y < 0.0, axis=1), "negative weight")
     total = view.truth.budget(view.tier("forward")).sum_error[rows]
     _name(names, np.abs(y.sum(axis=1) - 1.0) > 2.0 * total, "not normalised")
     _rounding(view, rows, names, view.compared.error, view.compared.ratio, "wrong weights")
@@ -49,7 +49,7 @@ def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
     """Which of two policies each row shows: a finite number in place of the scores (uniform), or a finite penalty added
     to them (the softmax of the raw scores). Nearest candidate, if it is nearer by far than the candidates are apart."""
     scores = view.batch.scores64[rows]
-    finite = np.isfinite(scores).all(axis=1)
+    finite = np.all(np.isfinite(scores), axis=1)
     if not y.shape[1]:
         return np.zeros(len(rows), bool), np.zeros(len(rows), bool)
     all_keys = np.broadcast_to(finite[:, None], scores.shape)
@@ -71,19 +71,19 @@ def derivative_fault(view: View, mode: Mode, side: Side, rows: Codes) -> Names:
     assert values is not None
     y, mask, empty = values[rows], view.batch.mask[rows], view.batch.empty[rows]
     names: Names = np.full(len(rows), "", dtype=object)
-    broken = ~np.isfinite(y).all(axis=1)
+    broken = ~np.all(np.isfinite(y), axis=1)
     _name(names, broken & view.forward_clean[rows], f"clean forward, NaN {mode.upper()}")
-    _name(names, np.isnan(y).any(axis=1), "NaN")
+    _name(names, np.any(np.isnan(y), axis=1), "NaN")
     _name(names, broken, "infinity")
     _name(names, empty, "not zero")
-    _name(names, ((y != 0.0) & ~mask).any(axis=1), "leak")
+    _name(names, np.any((y != 0.0) & ~mask, axis=1), "leak")
     true = view.truth.derivative(side).value[rows]
     budget = view.derivative_budget(mode, side)[rows]
-    _name(names, (y == 0.0).all(axis=1) & (np.abs(true) > budget).any(axis=1), "zero derivative")
+    _name(names, np.all(y == 0.0, axis=1) & np.any(np.abs(true) > budget, axis=1), "zero derivative")
     w = view.truth.weights.weights.value[rows]
     uncentred = w * np.where(mask, view.truth.vectors[side][rows], 0.0)
-    _name(names, (np.abs(y - uncentred) <= budget).all(axis=1), "centring lost")
-    _name(names, (np.abs(y + true) <= budget).all(axis=1), "wrong sign")
+    _name(names, np.all(np.abs(y - uncentred) <= budget, axis=1), "centring lost")
+    _name(names, np.all(np.abs(y + true) <= budget, axis=1), "wrong sign")
     compared = view.derivative_compared(mode, side)
     _rounding(view, rows, names, compared.error, compared.ratio, "wrong derivative", mode, side)
     return names

@@ -43,7 +43,7 @@ class Comparison:
         """The selected entries, reduced to rows; a row without any has ratio 0."""
         bad = self.bad & where
         rows = self._reduced(np.where(where, self.ratio + self.bad, -1.0), bad)
-        none = ~where.any(axis=1)
+        none = ~np.any(where, axis=1)
         return RowWise(rows.failed, rows.index, np.where(none, 0.0, rows.ratio), rows.error, rows.budget)
 
     def _reduced(self, rank: Floats, bad: Bools) -> RowWise:
@@ -53,7 +53,7 @@ class Comparison:
             return RowWise(np.zeros(rows, bool), np.full(rows, -1), zero, zero, zero)
         index = rank.argmax(axis=1)
         at = (np.arange(rows), index)
-        return RowWise(bad.any(axis=1), index, self.ratio[at], self.error[at], self.budget[at])
+        return RowWise(np.any(bad, axis=1), index, self.ratio[at], self.error[at], self.budget[at])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,13 @@ def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: 
             share[np.isnan(share)] = np.inf
             doubtful = positive & (np.abs(e - limit) <= slack)
         error[rows], ratio[rows], bad[rows] = e, share, over
-        for r in np.flatnonzero(doubtful.any(axis=1)) + rows.start:
-            entries = np.flatnonzero(doubtful[r - rows.start])
+        for r in np.flatnonzero(np.any(doubtful, axis=1)) + rows.start:
+            entries = np.flatnonzero(doubtful[r - rows.start]).tolist()
             vector = None if side is None else truth.vectors[side][r]
-            claims = entries, returned[r, entries], budget[r, entries]
-            bad[r, entries] = exceeding(truth.batch.scores64[r], truth.mask[r], *claims, vector)
+            row = truth.batch.scores64[r], truth.mask[r]
+            bad[r, entries] = exceeding(
+                *row, entries, returned[r, entries].tolist(), budget[r, entries].tolist(), vector
+            )
     return Comparison(error, budget, ratio, bad)
 
 

@@ -83,4 +83,4 @@ class View:
         """Rows whose returned weights are all finite."""
         if self.values is None:
             return np.zeros(self.batch.shape[0], bool)
-        return np.asarray(np.isfinite(self.values).all(axis=1))
+        return np.asarray(np.all(np.isfinite(self.values), axis=1))

@@ -39,8 +39,11 @@ def shapes(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     mask = masks.mixed(rng, base, keys)
     order = np.argsort(rng.random((base, keys)), axis=1)
     g, u = vectors(rng, form, mask), vectors(rng, form, mask)
-    pick = lambda a: np.concatenate([a, np.take_along_axis(a, order, axis=1)])  # noqa: E731 - used four times, here
     pairs = np.stack([np.arange(base), np.arange(base) + base], axis=1)
+
+    def pick(a: Any) -> Any:
+        return np.concatenate([a, np.take_along_axis(a, order, axis=1)])
+
     return {
         "scores": pick(s),
         "mask": pick(mask),
@@ -103,7 +106,10 @@ def causal(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     g, u = vectors(rng, form, mask), vectors(rng, form, mask)
     order = rng.permutation(base)
     pairs = np.stack([order, np.arange(base) + base], axis=1)
-    again = lambda a: np.concatenate([a, a[order]])  # noqa: E731 - used four times, here
+
+    def again(a: Any) -> Any:
+        return np.concatenate([a, a[order]])
+
     return {
         "scores": again(s),
         "mask": again(mask),

@@ -44,7 +44,7 @@ def _pair(
     same = left[0] == right[0]
     first, second = a, b
     u, g = truth.allowed(left[1]), truth.allowed(right[1])
-    finite = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+    finite = np.all(np.isfinite(a), axis=1) & np.all(np.isfinite(b), axis=1)
     if not finite.all():
         a, b = (np.where(finite[:, None], x, 0.0) for x in (a, b))
     forth, back = truth.engine.inner(a, g), truth.engine.inner(b, u)
@@ -63,7 +63,7 @@ def _pair(
         out: Names = np.full(len(rows), "not self-adjoint" if same else "JVP and VJP disagree", dtype=object)
         broken = ~finite[rows]
         for mode, side, values in ((*left, first), (*right, second)):
-            hit = broken & ~np.isfinite(values[rows]).all(axis=1)
+            hit = broken & ~np.all(np.isfinite(values[rows]), axis=1)
             if hit.any():
                 out[hit] = derivative_fault(view, mode, side, rows[hit])
         return out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ...spec.batch import Bools
 from ...spec.oracle.exact import Exact, ExactWeights
 from ...spec.rounding import Mode
@@ -57,7 +59,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
     compared = view.derivative_compared(mode, side)
     yield entries(names, compared.everywhere, batch.real, met=batch.real)
     blocked = ~batch.mask
-    yield entries(BLOCKED, compared.among(blocked), batch.real & blocked.any(axis=1))
+    yield entries(BLOCKED, compared.among(blocked), batch.real & np.any(blocked, axis=1))
     if mode == "vjp" and "vjp-from-output" in view.promises and view.values is not None:
         applies = batch.real & view.forward_clean & ~batch.empty
         remark = "given the returned weights"

@@ -27,11 +27,11 @@ def fact(view: View, family: str) -> str:
     if not len(y):
         return ""
     kinds = {
-        "NaN in the whole row": np.isnan(y).all(axis=1),
-        "NaN in part of the row": np.isnan(y).any(axis=1),
-        "zero": (y == 0.0).all(axis=1),
-        "weight on blocked keys": ((y != 0.0) & ~mask).any(axis=1),
-        "finite": np.isfinite(y).all(axis=1),
+        "NaN in the whole row": np.all(np.isnan(y), axis=1),
+        "NaN in part of the row": np.any(np.isnan(y), axis=1),
+        "zero": np.all(y == 0.0, axis=1),
+        "weight on blocked keys": np.any((y != 0.0) & ~mask, axis=1),
+        "finite": np.all(np.isfinite(y), axis=1),
     }
     left = np.ones(len(y), bool)
     seen = []
@@ -53,8 +53,8 @@ def _visible(view: View) -> Iterator[Outcome]:
     """``allowed NaN visible``: a NaN in an allowed place reaches that row's weights."""
     if view.values is None:
         return
-    nan = (view.batch.mask & np.isnan(view.batch.scores64)).any(axis=1)
-    hidden = nan & ~np.isnan(view.values).any(axis=1)
+    nan = np.any(view.batch.mask & np.isnan(view.batch.scores64), axis=1)
+    hidden = nan & ~np.any(np.isnan(view.values), axis=1)
     yield _promise(
         view, VISIBLE, "allowed-nan-visible", "weights", nan, hidden, "NaN swallowed", "NaN visible", view.values
     )
@@ -67,7 +67,7 @@ def _isolated(view: View) -> Iterator[Outcome]:
         values = view.derivative_values(mode, side)
         if values is None:
             continue
-        leaks = rows & (values != 0.0).any(axis=1)
+        leaks = rows & np.any(values != 0.0, axis=1)
         name = mode.upper()
         yield _promise(view, ISOLATION, "isolation", mode, rows, leaks, f"NaN {name}", f"{name} isolated", values, side)
 

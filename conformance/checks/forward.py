@@ -31,7 +31,7 @@ def check(view: View) -> Iterator[Outcome]:
     mask, real, empty = batch.mask, batch.real, batch.empty
     keys = batch.shape[1]
     blocked = ~mask
-    some_blocked = real & blocked.any(axis=1)
+    some_blocked = real & np.any(blocked, axis=1)
     blind = blind_rows(view)
 
     def entries(names: tuple[str, ...], compared: RowWise, applies: Bools, unmet: Bools | None = None) -> Outcome:
@@ -69,7 +69,7 @@ def blind_rows(view: View) -> Bools:
     budget = view.truth.budget(view.tier("forward")).error
     count = np.maximum(mask.sum(axis=1, keepdims=True), 1)
     wide = (budget >= w) & (budget >= np.abs(w - 1.0 / count))
-    return np.asarray((wide | ~mask).all(axis=1) & (mask.sum(axis=1) > 1))
+    return np.asarray(np.all(wide | ~mask, axis=1) & (mask.sum(axis=1) > 1))
 
 
 def _in_unit_interval(view: View, y: Floats) -> Outcome:
@@ -99,7 +99,7 @@ def _row_sum(view: View, y: Floats) -> Outcome:
     """The exact sum of the returned weights is 1 up to the row-sum budget, on rows with an allowed key."""
     batch = view.batch
     with np.errstate(invalid="ignore", over="ignore"):
-        finite = np.isfinite(y).all(axis=1)
+        finite = np.all(np.isfinite(y), axis=1)
         total = view.truth.engine.total(np.where(finite[:, None], y, 0.0))
         error, slack = total.distance(np.ones(len(y)))
     error = np.where(finite, error, np.nan)

@@ -48,7 +48,7 @@ def _difference(view: View, name: str, rows: Codes, got: Floats, expected: Float
         ratio = np.where(np.isnan(distance), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
     worst = (np.arange(len(rows)), ratio.argmax(axis=1))
     error[rows], budget[rows] = distance[worst], allowed[worst]
-    bad[rows] = ~(distance <= allowed).all(axis=1)
+    bad[rows] = ~np.all(distance <= allowed, axis=1)
     member[rows] = True
     same = bool((got == expected).all())
     return from_rows(
