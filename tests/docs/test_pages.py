@@ -1,0 +1,181 @@
+"""Every page of the documentation, executed: its files, its Python sessions, its commands, its links.
+
+In a console block the lines behind ``$`` are commands, the others their output; a line ``…`` stands for any number of
+lines. Blank lines, the width of gaps, and the share of a budget that was used are not compared. A command without
+``--effort`` takes a minute on more rows than a test needs: it must be shown without output, and runs here as smoke.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hardmask.conformance.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
+OWN_TESTS = {"howto-adapter.md"}  # tests/adapters/test_howto.py runs its snippets on every subject that they make
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+ANY = "…"
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    """The code blocks of one kind on a page."""
+    return [code for found, code in BLOCK.findall(page.read_text()) if found == kind]
+
+
+def files(page: Path) -> dict[str, str]:
+    """The files that a page shows: Python blocks whose first line is a comment with the name."""
+    named = [(re.match(r"# (\S+\.py)\n", code), code) for code in blocks(page, "python")]
+    return {name.group(1): code for name, code in named if name}
+
+
+def sessions(page: Path) -> str:
+    """The interactive Python of a page, as one session."""
+    return "\n".join(code for code in blocks(page, "python") if code.startswith(">>>"))
+
+
+def commands(page: Path) -> list[tuple[str, list[str]]]:
+    """The commands of a page, each with the lines of output shown."""
+    found: list[tuple[str, list[str]]] = []
+    for code in blocks(page, "console"):
+        for line in code.splitlines():
+            if line.startswith("$ "):
+                found.append((line.removeprefix("$ "), []))
+            elif line.strip():
+                found[-1][1].append(line)
+    return found
+
+
+def executed(*, python: bool) -> list[Path]:
+    """The pages with something to run, apart from those that have a test of their own."""
+    has = sessions if python else commands
+    return [page for page in PAGES if page.parent.name == "docs" and page.name not in OWN_TESTS and has(page)]
+
+
+def plain(line: str) -> str:
+    """A line of output without what may differ from one machine to the next."""
+    line = re.sub(r"(?<=pass |FAIL )(?:<?\.\d+|\d+\.\d+|\d+e[+-]\d+|0)(?= |$)", "#", line.rstrip())
+    return " ".join(line.split())
+
+
+def missing(shown: list[str], output: str) -> str | None:
+    """The first shown line that the output does not have at its place, or None."""
+    lines = [plain(line) for line in output.splitlines() if line.strip()]
+    at, loose = 0, False
+    for line in map(plain, shown):
+        if line == ANY:
+            loose = True
+            continue
+        try:
+            place = lines.index(line, at)
+        except ValueError:
+            return line
+        if place != at and not loose:
+            return line
+        at, loose = place + 1, False
+    return None if loose or at == len(lines) else f"(the output goes on) {lines[at]}"
+
+
+def run(command: str) -> tuple[int, str]:
+    """Run ``hardmask …`` or ``python FILE`` in this process: exit code, and all that was printed."""
+    program, *arguments = shlex.split(command)
+    if program == "python":
+        with redirect_stdout(StringIO()) as printed:
+            runpy.run_path(arguments[0], run_name="__main__")
+        return 0, printed.getvalue()
+    assert program == "hardmask", command
+    if arguments[0] == "certify" and "--effort" not in arguments:
+        arguments += ["--effort", "smoke"]
+    result = CliRunner().invoke(main, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty current folder; the user's modules are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in list(sys.modules):
+        if name.startswith("hardmask_target_"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", executed(python=False), ids=lambda page: page.name)
+def test_the_commands_of_a_page_print_what_it_shows(page: Path) -> None:
+    for name, code in files(page).items():
+        Path(name).write_text(code)
+    exit_code = 0
+    for command, shown in commands(page):
+        if command == "echo $?":
+            assert shown == [str(exit_code)], page.name
+            continue
+        exit_code, output = run(command)
+        if not shown:
+            assert exit_code in (0, 1), (command, output)
+            continue
+        assert "hardmask certify" not in command or "--effort" in command, f"'{command}' must name the effort it shows."
+        line = missing(shown, output)
+        assert line is None, f"'{command}' on {page.name} no longer prints: {line}\nIt prints:\n{output}"
+
+
+@pytest.mark.parametrize("page", executed(python=True), ids=lambda page: page.name)
+def test_the_sessions_of_a_page_run_as_shown(page: Path) -> None:
+    test = doctest.DocTestParser().get_doctest(sessions(page), {}, page.name, str(page), 0)
+    assert test.examples
+    output: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
+    assert result.failed == 0, "".join(output)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = BLOCK.sub("", page.read_text())
+    made: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", text, re.M):
+        base = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        made.add(base if base not in made else f"{base}-1")
+    return made
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text())
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{page.name} links to '{target}', which is not there."
+        if anchor:
+            assert anchor in anchors(there), f"{page.name} links to '{target}'; {there.name} has no such heading."
+
+
+def test_the_map_names_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "index.md" or f"({page.name})" in index, f"docs/index.md does not link to {page.name}."
+
+
+def test_a_missing_line_is_noticed() -> None:
+    output = "a  b\n\nc .84\nd\n"
+    assert missing(["a b", "c .84", "d"], output) is None
+    assert missing(["a b", ANY], output) is None
+    assert missing(["a b", ANY, "d"], output) is None
+    assert missing(["a b", "d"], output) == "d"
+    assert missing(["a b", ANY, "e"], output) == "e"
+    assert missing(["a b"], output) == "(the output goes on) c .84"
+    assert missing(["x pass .9 y"], "x pass .8 y") is None
+    assert missing(["x pass .9"], "x FAIL .9") == "x pass #"
