@@ -19,6 +19,7 @@ from .truth import Side, Truth
 Quantity = Literal["weights", "vjp", "jvp", "row sum", "inner product", "difference", "valid"]
 Codes = npt.NDArray[np.int64]
 Names = npt.NDArray[np.object_]
+Resolve = Callable[[int, list[int], list[float], list[float]], list[bool]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +68,21 @@ class RowWise:
     budget: Floats
 
 
-def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: Side | None = None) -> Comparison:
+def by_referee(truth: Truth, side: Side | None = None) -> Resolve:
+    """Let the referee decide open entries of the weights, or with ``side`` of the derivative along those vectors."""
+
+    def resolve(row: int, entries: list[int], returned: list[float], budgets: list[float]) -> list[bool]:
+        vector = None if side is None else truth.vectors[side][row].tolist()
+        scores, mask = truth.batch.scores64[row].tolist(), truth.mask[row].tolist()
+        return exceeding(scores, mask, entries, returned, budgets, vector)
+
+    return resolve
+
+
+def compare(exact: Exact, returned: Floats, budget: Floats, resolve: Resolve) -> Comparison:
     """Judge every entry: bad if its error certainly exceeds its budget.
 
-    Where the oracle's own enclosure leaves it open, the arbitrary-precision referee decides that entry.
+    Where the oracle's own enclosure leaves it open, ``resolve(row, entries, returned, budgets)`` decides.
     """
     error, ratio, bad = np.empty_like(budget), np.empty_like(budget), np.empty(budget.shape, bool)
     for rows in blocks(*budget.shape):
@@ -86,11 +98,7 @@ def compare(truth: Truth, exact: Exact, returned: Floats, budget: Floats, side: 
         error[rows], ratio[rows], bad[rows] = e, share, over
         for r in np.flatnonzero(np.any(doubtful, axis=1)) + rows.start:
             entries = np.flatnonzero(doubtful[r - rows.start]).tolist()
-            vector = None if side is None else truth.vectors[side][r]
-            row = truth.batch.scores64[r], truth.mask[r]
-            bad[r, entries] = exceeding(
-                *row, entries, returned[r, entries].tolist(), budget[r, entries].tolist(), vector
-            )
+            bad[r, entries] = resolve(int(r), entries, returned[r, entries].tolist(), budget[r, entries].tolist())
     return Comparison(error, budget, ratio, bad)
 
 
@@ -102,7 +110,9 @@ class Outcome:
     ``applies``. ``ratio``, ``error``, ``budget``, ``index`` belong to the worst entry of each row (index -1: the row as
     a whole). ``diagnose(rows)`` names the fault of failed rows and is called for those only. ``blind``: rows whose
     budget could not tell the true weights from zeros or from uniform ones. ``returned``: what a witness shows.
-    ``remark`` tells which of several comparisons it is; ``fact`` is reported, whatever the verdict.
+    ``second``: the other answer of an inner product, or the weights
+    that a derivative was given. ``remark`` tells which of several comparisons it is; ``fact`` is
+    reported, whatever the verdict.
     """
 
     declarations: tuple[str, ...]
@@ -120,6 +130,7 @@ class Outcome:
     unmet: Bools | None = None
     blind: Bools | None = None
     side: Side | None = None
+    second: Floats | None = None
     remark: str = ""
     fact: str = ""
 
@@ -193,6 +204,7 @@ class Worst:
     cotangent: Floats
     tangent: Floats
     returned: Floats
+    second: Floats | None
     dtype: str
     remark: str
     tier: str

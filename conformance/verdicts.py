@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ..adapters.subject import Method, Subject
 from ..spec.formats import FORMATS
-from ..spec.oracle.referee import Decision, decide, decide_sum, enclose
+from ..spec.oracle.referee import Decision, decide, decide_backward, decide_sum, enclose
 from .checks import SERVED_BY
+from .checks.derivative import GIVEN
 from .finding import Finding, Verdict, Witness
 from .judgement import Tally, Worst
 from .promises import declared
@@ -16,6 +19,9 @@ from .runner import Results, methods_of
 
 UNMET = "(hypothesis unmet)"
 NOT_RUN = "(not run)"
+
+TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
+"""The true value where it is the same for every row: of a row sum, and of a difference that a theorem says is zero."""
 
 
 class SuiteFault(Exception):
@@ -154,25 +160,18 @@ def _index(worst: Worst) -> int | None:
 
 def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
     """The full witness of a failure, and the enclosure of the true value; the referee confirms it on the way."""
-    vector = None if worst.side is None else (worst.cotangent if worst.side == "cotangents" else worst.tangent)
-    enclosure = None
-    decision = _confirm(worst, vector)
-    if decision is not None:
-        if not decision.exceeds:
-            raise SuiteFault(
-                f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
-                f"{decision} Please report this as a fault of hardmask."
-            )
-        low, high = decision.true.floats()
-        enclosure = [repr(low), repr(high)]
-    exact = None
+    decision = _confirm(worst)
+    if decision is not None and not decision.exceeds:
+        raise SuiteFault(
+            f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
+            f"{decision} Please report this as a fault of hardmask."
+        )
+    enclosure, exact = TRUE_OF_ROWS.get(worst.quantity), None
     if worst.quantity in ("weights", "vjp", "jvp"):
-        exact = [
-            str(x)
-            for x in enclose(worst.scores.tolist(), worst.mask.tolist(), None if vector is None else vector.tolist())
-        ]
-        if enclosure is None and worst.index >= 0 and worst.budget == 0.0:
-            enclosure = ["0.0", "0.0"]
+        true = enclose(worst.scores.tolist(), worst.mask.tolist(), _vector(worst))
+        exact = [str(x) for x in true]
+        if worst.index >= 0:
+            enclosure = [repr(x) for x in true[worst.index].floats()]
     return enclosure, Witness(
         batch=worst.batch,
         row=worst.row,
@@ -189,20 +188,35 @@ def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, W
     )
 
 
-def _confirm(worst: Worst, vector: object) -> Decision | None:
+def _confirm(worst: Worst) -> Decision | None:
     """The referee's word on a failure, None where there is nothing to compute: the error is not a number, the budget
-    is 0 by structure, or the answer was compared with another answer of the subject."""
+    is 0 by structure, or two answers of the subject were compared entry by entry."""
     if worst.budget <= 0.0 or not math.isfinite(worst.error):
         return None
-    scores, mask = worst.scores.tolist(), worst.mask.tolist()
     if worst.quantity == "row sum":
         return decide_sum(worst.returned.tolist(), 1.0, worst.budget)
-    given = worst.remark == "given the returned weights"
-    if worst.quantity in ("weights", "vjp", "jvp") and worst.index >= 0 and not given:
-        side = None if worst.side is None else (worst.cotangent if worst.side == "cotangents" else worst.tangent)
+    if worst.quantity == "inner product" and worst.second is not None:
+        # <J u, g> - <u, J g>, as one sum of products of the returned values.
+        u, g = (np.where(worst.mask, v, 0.0) for v in (worst.tangent, worst.cotangent))
+        values, factors = np.concatenate([worst.returned, -worst.second]), np.concatenate([g, u])
+        return decide_sum(values.tolist(), 0.0, worst.budget, factors.tolist())
+    if worst.quantity in ("weights", "vjp", "jvp") and worst.index >= 0:
         returned = float(worst.returned[worst.index])
-        return decide(scores, mask, worst.index, returned, worst.budget, None if side is None else side.tolist())
+        if worst.remark == GIVEN:
+            assert worst.second is not None
+            vector = np.where(worst.mask, np.asarray(_vector(worst)), 0.0).tolist()
+            return decide_backward(worst.second.tolist(), vector, worst.index, returned, worst.budget)
+        row = worst.scores.tolist(), worst.mask.tolist()
+        return decide(*row, worst.index, returned, worst.budget, _vector(worst))
     return None
+
+
+def _vector(worst: Worst) -> list[float] | None:
+    """The cotangent or tangent of a derivative."""
+    if worst.side is None:
+        return None
+    vector: list[float] = (worst.cotangent if worst.side == "cotangents" else worst.tangent).tolist()
+    return vector
 
 
 def formats(dtypes: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from ..spec.batch import Batch, Bools, Floats
 from ..spec.contracts import Contract
 from ..spec.rounding import Mode
 from .calls import Fault, Returned, call
-from .judgement import Comparison, compare
+from .judgement import Comparison, by_referee, compare
 from .truth import Side, Truth
 
 
@@ -46,9 +46,8 @@ class View:
     def compared(self) -> Comparison:
         """The returned weights against the true ones."""
         assert self.values is not None
-        return compare(
-            self.truth, self.truth.weights.weights, self.values, self.truth.budget(self.tier("forward")).error
-        )
+        budget = self.truth.budget(self.tier("forward")).error
+        return compare(self.truth.weights.weights, self.values, budget, by_referee(self.truth))
 
     def derivative(self, mode: Mode, side: Side) -> Returned | Fault:
         """The pullback or pushforward of the cotangents or the tangents."""
@@ -75,7 +74,8 @@ class View:
             values = self.derivative_values(mode, side)
             assert values is not None
             budget = self.derivative_budget(mode, side)
-            self._compared[mode, side] = compare(self.truth, self.truth.derivative(side), values, budget, side)
+            resolve = by_referee(self.truth, side)
+            self._compared[mode, side] = compare(self.truth.derivative(side), values, budget, resolve)
         return self._compared[mode, side]
 
     @cached_property

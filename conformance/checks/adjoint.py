@@ -79,7 +79,7 @@ def _pair(
         returned=first,
         tier=view.tier(left[0]),
         unmet=~batch.real,
-        permitted=None,
+        second=second,
         remark=remark,
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...spec.batch import Bools
+from ...spec.batch import Bools, Floats
 from ...spec.oracle.exact import Exact, ExactWeights
+from ...spec.oracle.referee import decide_backward
 from ...spec.rounding import Mode
 from ..contracted import contracted
 from ..diagnosis import derivative_fault
@@ -18,6 +19,7 @@ from ..view import View
 VJP = ("backward_eq_derivative",)
 JVP = ("derivative_apply", "hasFDerivAt_weights", "hasFDerivAt_spec")
 BLOCKED = ("blocked_gradient_zero",)
+GIVEN = "given the returned weights"
 
 SIDES: tuple[Side, ...] = ("cotangents", "tangents")
 
@@ -41,6 +43,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
         *,
         met: Bools | None = None,
         remark: str = "",
+        second: Floats | None = None,
     ) -> Outcome:
         outcome = from_entries(
             declarations,
@@ -53,6 +56,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
             unmet=None if met is None else ~met,
             side=side,
             remark=remark,
+            second=second,
         )
         return contracted(view, outcome, values)
 
@@ -62,25 +66,27 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
     yield entries(BLOCKED, compared.among(blocked), batch.real & np.any(blocked, axis=1))
     if mode == "vjp" and "vjp-from-output" in view.promises and view.values is not None:
         applies = batch.real & view.forward_clean & ~batch.empty
-        remark = "given the returned weights"
-        yield entries(VJP, _given_output(view, side).everywhere, applies, remark=remark)
+        weights = np.where(batch.mask & applies[:, None], view.values, 0.0)
+        given = _given_output(view, side, weights)
+        yield entries(VJP, given.everywhere, applies, remark=GIVEN, second=weights)
 
 
-def _given_output(view: View, side: Side) -> Comparison:
+def _given_output(view: View, side: Side, weights: Floats) -> Comparison:
     """The VJP against ``J(w) g`` at the *returned* weights: without the weights' own error the budget is far sharper.
 
     Holds for a backward pass that consumes the stored output, which the subject promises.
     """
-    assert view.values is not None
     values = view.derivative_values("vjp", side)
     assert values is not None
     truth = view.truth
-    usable = truth.mask & view.forward_clean[:, None]
-    stored = view.values * usable
-    zero = stored * 0.0
-    returned = ExactWeights(Exact(stored, zero, zero), truth.weights.gap, truth.weights.total, usable)
-    exact = truth.engine.derivative(returned, truth.vectors[side])
+    vector = truth.allowed(side)
+    zero = np.zeros_like(weights)
+    returned = ExactWeights(Exact(weights, zero, zero), truth.weights.gap, truth.weights.total, truth.mask)
+
+    def resolve(row: int, entries: list[int], got: list[float], budgets: list[float]) -> list[bool]:
+        stored, g = weights[row].tolist(), vector[row].tolist()
+        claims = zip(entries, got, budgets, strict=True)
+        return [decide_backward(stored, g, i, y, budget).exceeds for i, y, budget in claims]
+
     budget = truth.derivative_budget(view.tier("vjp"), side).given
-    # The referee knows the true weights only, so entries that the oracle leaves open are given to the subject.
-    error, slack = exact.distance(values)
-    return compare(truth, Exact(exact.value, exact.low, zero), values, budget + slack * (error > budget), None)
+    return compare(truth.engine.derivative(returned, vector), values, budget, resolve)

@@ -52,7 +52,7 @@ def cell(findings: Sequence[Finding]) -> Text:
         judged = {f.dtype for f in findings if f.checked or f.verdict == "error"}
         if dtypes != judged:
             text += " " + ",".join(SHORT[d] for d in SHORT if d in dtypes)
-    if ratios and verdict in ("pass", "fail", "vacuous"):
+    if ratios and verdict in ("pass", "permitted", "fail", "vacuous"):
         text += f" {used(max(ratios))}"
     return Text(text, style=STYLES[verdict])
 

@@ -12,8 +12,8 @@ SHOWN = 8
 
 SPECIFIC = (
     "empty-row",
-    "blocked_eq_zero",
     "score-non-interference",
+    "blocked_eq_zero",
     "allowed-nan-visible",
     "blocked-gradient-zero",
     "backward_eq_derivative",
