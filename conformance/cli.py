@@ -22,7 +22,28 @@ class Failure(click.ClickException):
         click.echo(self.message, err=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Guarded(click.Group):
+    """A group whose commands never end in a traceback: a fault of hardmask itself is a sentence and exit code 3."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as fault:
+            import traceback
+
+            frame = traceback.extract_tb(fault.__traceback__)[-1]
+            click.echo(
+                f"hardmask itself failed: {type(fault).__name__}: {fault} (in {frame.name}, line {frame.lineno} of "
+                f"{frame.filename.rpartition('/')[2]}). Nothing is certified. Please report this as a fault of hardmask.",
+                err=True,
+            )
+            ctx.exit(3)
+
+
+@click.group(cls=Guarded, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hardmask")
 def main() -> None:
     """Certify masked softmax against the theorems that TorchLean proves about it.
@@ -60,6 +81,7 @@ def certify(
     """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
     from rich.console import Console
 
+    from ..adapters.errors import TargetError
     from .certificate import write
     from .certification import Request, SuiteFault
     from .certification import certify as run
@@ -71,13 +93,16 @@ def certify(
         request = Request(
             targets, contract, require, specimens, dtypes or DTYPES, effort, seed, rounds, tuple(sys.argv[1:])
         )
+    except ValueError as problem:
+        raise Failure(str(problem)) from None
+    try:
         with _executor(jobs) as executor, ProgressBar(errors) as bar:
             report = run(request, listen=bar, executor=executor)
+    except TargetError as problem:
+        raise Failure(str(problem)) from None
     except SuiteFault as fault:
         click.echo(str(fault), err=True)
         sys.exit(3)
-    except ValueError as problem:
-        raise Failure(str(problem)) from None
     console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
     print_report(report, console)
     if out is not None:

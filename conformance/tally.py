@@ -10,6 +10,9 @@ from .judgement import Codes, Outcome, Tally, Worst
 Tallies = dict[tuple[str, str], Tally]
 """Keyed by declaration and family."""
 
+PLAIN = 1e6
+"""An error of so many budgets is plain; beyond it the shorter row makes the better witness."""
+
 
 def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
     """Add one outcome to the tallies of a batch."""
@@ -59,7 +62,7 @@ def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:
     ratio, failed = outcome.ratio[rows], outcome.failed[rows]
     if failed.any():
         allowed = batch.mask[rows].sum(axis=1)
-        at = int(np.lexsort((-allowed, ratio, failed))[-1])
+        at = int(np.lexsort((-allowed, np.minimum(ratio, PLAIN), failed))[-1])
     else:
         at = int(ratio.argmax())
     return _worst(outcome, batch, int(rows[at]))
@@ -68,7 +71,9 @@ def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:
 def _rank(outcome: Outcome, batch: Batch, row: int) -> tuple[float, ...]:
     """Failures first, then the largest ratio, then the shortest row, then the fewest allowed keys."""
     allowed = int(batch.mask[row].sum())
-    return (float(outcome.failed[row]), float(outcome.ratio[row]), -float(batch.shape[1]), -float(allowed))
+    ratio = float(outcome.ratio[row])
+    failed = bool(outcome.failed[row])
+    return (float(failed), min(ratio, PLAIN) if failed else ratio, -float(batch.shape[1]), -float(allowed))
 
 
 def _worst(outcome: Outcome, batch: Batch, row: int) -> Worst:

@@ -19,7 +19,7 @@ CHECKS: tuple[Callable[[View], Iterator[Outcome]], ...] = (
 
 SERVED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(forward.NAMES, ("forward",)),
-    **dict.fromkeys((*relations.NAMES.values(), relations.TRUNCATION), ("forward",)),
+    **dict.fromkeys((*relations.NAMES.values(), relations.TRUNCATION, relations.NON_INTERFERENCE), ("forward",)),
     **dict.fromkeys((*empty_row.EMPTY, facts.VISIBLE), ("forward",)),
     **dict.fromkeys(derivative.VJP, ("vjp",)),
     **dict.fromkeys(derivative.JVP, ("jvp",)),

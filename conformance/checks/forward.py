@@ -19,8 +19,7 @@ ONE = ("hardMaskedSoftmaxVecSpec_eq_one",)
 ALL_TRUE = ("hardMaskedSoftmaxVecSpec_allTrue", "hardMaskedSoftmaxSpec_allTrueMask")
 CAUSAL = ("hardMaskedSoftmaxSpec_causal_future_zero",)
 SUM = ("denominator_pos", "row_sum")
-NON_INTERFERENCE = ("score_non_interference",)
-NAMES = (*VALUES, *ZEROS, *RANGE, *ONE, *ALL_TRUE, *CAUSAL, *SUM, *NON_INTERFERENCE)
+NAMES = (*VALUES, *ZEROS, *RANGE, *ONE, *ALL_TRUE, *CAUSAL, *SUM)
 
 
 def check(view: View) -> Iterator[Outcome]:
@@ -57,8 +56,6 @@ def check(view: View) -> Iterator[Outcome]:
     yield entries(ALL_TRUE, whole, real & (count == keys) & ~empty)
     if "causal" in batch.families:
         yield entries(CAUSAL, at_blocked, some_blocked)
-    if any(f.startswith(("poison", "empty poison", "truncation")) for f in batch.families):
-        yield entries(NON_INTERFERENCE, whole, some_blocked)
     yield _row_sum(view, y)
 
 

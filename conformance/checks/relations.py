@@ -1,4 +1,4 @@
-"""Checks that compare two answers of the subject: a row and its shifted, permuted, moved or truncated copy."""
+"""Checks that compare two answers of the subject: a row and its shifted, permuted, moved, truncated or cleaned copy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from ..view import View
 
 NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance", "position": "batch_invariance"}
 TRUNCATION = "truncation"
+NON_INTERFERENCE = "score_non_interference"
+POISONED = ("poison", "empty poison", "truncation")
+"""Families, by the start of their names, whose blocked scores are hostile."""
 
 
 def check(view: View) -> Iterator[Outcome]:
@@ -36,6 +39,8 @@ def check(view: View) -> Iterator[Outcome]:
         yield _difference(view, name, copy, view.values[copy], expected, allowed + budget[copy])
     if TRUNCATION in view.batch.families:
         yield from _truncated(view)
+    if view.batch.shape[1] and any(family.startswith(POISONED) for family in view.batch.families):
+        yield from _cleaned(view)
 
 
 def _difference(view: View, name: str, rows: Codes, got: Floats, expected: Floats, allowed: Floats) -> Outcome:
@@ -85,3 +90,20 @@ def _truncated(view: View) -> Iterator[Outcome]:
     expected[:, :SHORT] = short.values
     budget = view.truth.budget(view.tier("forward")).error
     yield _difference(view, "truncation", np.arange(len(values)), values, expected, 2.0 * budget)
+
+
+def _cleaned(view: View) -> Iterator[Outcome]:
+    """The same rows with zeros at the blocked scores, in a call of its own.
+
+    Both answers may be NaN on an empty row: whether they may be NaN at all is the contract's business, elsewhere.
+    """
+    batch, values = view.batch, view.values
+    assert values is not None
+    clean = call(view.subject, "forward", np.where(batch.mask, batch.scores, 0).astype(batch.scores.dtype), batch.mask)
+    if not isinstance(clean, Returned):
+        return
+    both = batch.empty[:, None] & np.isnan(values) & np.isnan(clean.values)
+    got, expected = (np.where(both, 0.0, x) for x in (values, clean.values))
+    rows = np.flatnonzero(np.any(~batch.mask, axis=1))
+    budget = view.truth.budget(view.tier("forward")).error[rows]
+    yield _difference(view, NON_INTERFERENCE, rows, got[rows], expected[rows], 2.0 * budget)

@@ -60,14 +60,16 @@ def cell(findings: Sequence[Finding]) -> Text:
 def used(ratio: float) -> str:
     """A share of the budget in a few characters.
 
-    >>> used(0.9871), used(3.2e7), used(0.0)
-    ('.99', '3e+07', '0')
+    >>> used(0.9871), used(3.2e5), used(3.2e7), used(0.0)
+    ('.99', '3e+05', '>1e+06', '0')
     """
     if ratio == 0.0:
         return "0"
     if ratio < 0.995:
         return f"{ratio:.2f}"[1:] if ratio >= 0.005 else "<.01"
-    return f"{ratio:.2f}" if ratio < 100.0 else f"{ratio:.0e}"
+    if ratio < 100.0:
+        return f"{ratio:.2f}"
+    return f"{ratio:.0e}" if ratio <= 1e6 else ">1e+06"
 
 
 def tables(certificate: Certificate) -> Iterator[Table]:

@@ -10,6 +10,20 @@ from .matrix import SHORT, short_name, used
 SHOWN = 8
 """Keys shown of one row."""
 
+HINTS = {
+    "uniform": "the scores were replaced by one finite number, so the forbidden keys share the weight",
+    "raw softmax": "a finite penalty was added to the scores, and it cancels: the mask has no effect",
+    "NaN": "the softmax of nothing but -inf is -inf - (-inf), or a NaN was let through",
+    "clean forward, NaN VJP": "the NaN is selected away after the softmax, whose backward pass multiplies by it",
+    "clean forward, NaN JVP": "the NaN is selected away in the forward pass only",
+    "leak": "a key that the mask forbids has weight or gradient",
+    "declaration stale": "an empty row gives zeros, which is more than the declared contract promises; declare 'zero'",
+    "no valid flag": "the contract 'zero+valid' asks forward to return Answer(weights, valid)",
+    "not normalised": "the weights do not sum to 1 within the rounding of the sum and the division",
+    "centring lost": "the gradient is w * g, without subtracting <w, g>",
+}
+"""What a diagnosis usually means."""
+
 SPECIFIC = (
     "empty-row",
     "score-non-interference",
@@ -50,7 +64,8 @@ def block(group: Sequence[Finding], certificate: Certificate) -> str:
     f = group[0]
     entry = certificate.declarations[f.declaration]
     lines = [f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"]
-    lines.append(f"  diagnosis  {f.diagnosis}")
+    hint = HINTS.get(f.diagnosis)
+    lines.append(f"  diagnosis  {f.diagnosis}" + (f": {hint}" if hint else ""))
     lines.append(f"  theorem    {entry['statement']}")
     lines.append(f"  in words   {entry['plain']}")
     if f.witness is not None and f.witness.scores is not None:
@@ -96,7 +111,7 @@ def _row(w: Witness) -> list[str]:
         columns.append([_short(w.returned[i]) for i in shown])
     if w.exact is not None:
         names.append("true")
-        columns.append([w.exact[i].partition(" ")[0][:14] for i in shown])
+        columns.append([f"{float(w.exact[i].partition(' ')[0]):.8g}" for i in shown])
     lines = []
     for name, values in zip(names, columns, strict=True):
         lines.append(f"  {name:<10} " + " ".join(f"{v:>14}" for v in values).rstrip())
