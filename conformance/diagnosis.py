@@ -35,7 +35,7 @@ def weights_fault(view: View, rows: Codes) -> Names:
         _name(names, leak & raw, "raw softmax")
         _name(names, empty & uniform, "uniform")
         one_hot = np.all((y == 0.0) | (y == 1.0), axis=1) & (y.sum(axis=1) == 1.0)
-        _name(names, empty & one_hot, "one key")
+        _name(names, empty & one_hot & (y.shape[1] > 1), "one key")
         _name(names, empty, "not zero")
         _name(names, leak, "leak")
     _name(names, np.any(y < 0.0, axis=1), "negative weight")
@@ -50,7 +50,7 @@ def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
     to them (the softmax of the raw scores). Nearest candidate, if it is nearer by far than the candidates are apart."""
     scores = view.batch.scores64[rows]
     finite = np.all(np.isfinite(scores), axis=1)
-    if not y.shape[1]:
+    if y.shape[1] < 2:  # on a single key all policies are one
         return np.zeros(len(rows), bool), np.zeros(len(rows), bool)
     all_keys = np.broadcast_to(finite[:, None], scores.shape)
     raw = view.truth.engine.weights(np.where(all_keys, scores, 0.0), np.array(all_keys)).weights.value

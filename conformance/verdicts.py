@@ -19,6 +19,8 @@ from .runner import Results, methods_of
 
 UNMET = "(hypothesis unmet)"
 NOT_RUN = "(not run)"
+POLICIES = frozenset({"raw softmax", "uniform", "one key"})
+"""Diagnoses that say what a backend does with an empty row."""
 
 TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
 """The true value where it is the same for every row: of a row sum, and of a difference that a theorem says is zero."""
@@ -107,15 +109,18 @@ def verdict_of(tally: Tally) -> Verdict:
 
 
 def _diagnosis(tally: Tally) -> str:
-    """The most frequent fault. A softmax of the raw scores outranks "uniform": a penalty that swallows small scores
-    looks uniform on most rows, while a replacement never shows the raw scores."""
+    """The most frequent fault, with two exceptions. A softmax of the raw scores outranks "uniform": a penalty that
+    swallows small scores looks uniform on most rows, while a replacement never shows the raw scores. And any name of a
+    policy outranks "not zero", which is all that can be said of the derivatives that follow from it."""
     if tally.errors:
         return tally.errors[0]
     if not tally.diagnoses:
         return "; ".join(f for f in tally.facts if f)
-    if {"raw softmax", "uniform"} <= set(tally.diagnoses):
-        return "raw softmax"
-    return max(sorted(tally.diagnoses), key=lambda name: tally.diagnoses[name])
+    counts = dict(tally.diagnoses)
+    if POLICIES & counts.keys():
+        counts.pop("not zero", None)
+    most = max(sorted(counts), key=lambda name: counts[name])
+    return "raw softmax" if most == "uniform" and "raw softmax" in counts else most
 
 
 def _finding(subject: str, name: str, dtype: str, family: str, tally: Tally) -> Finding:

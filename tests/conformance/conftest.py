@@ -83,7 +83,7 @@ def on_empty_rows() -> Callable[..., Subject]:
         def forward(scores: Any, mask: Any) -> Any:
             w = weights(scores, mask)
             empty = ~mask.any(axis=1)
-            if empty.any() and scores.shape[1]:
+            if empty.any():
                 with np.errstate(all="ignore"):
                     w[empty] = policy(scores[empty])
             return w
