@@ -35,9 +35,10 @@ class Guarded(click.Group):
             import traceback
 
             frame = traceback.extract_tb(fault.__traceback__)[-1]
+            where = f"{frame.name}, line {frame.lineno} of {frame.filename.rpartition('/')[2]}"
             click.echo(
-                f"hardmask itself failed: {type(fault).__name__}: {fault} (in {frame.name}, line {frame.lineno} of "
-                f"{frame.filename.rpartition('/')[2]}). Nothing is certified. Please report this as a fault of hardmask.",
+                f"hardmask itself failed: {type(fault).__name__}: {fault} (in {where}). Nothing is certified. "
+                "Please report this as a fault of hardmask.",
                 err=True,
             )
             ctx.exit(3)

@@ -12,10 +12,6 @@ from .build import SHORT, build
 EFFORTS: tuple[str, ...] = ("smoke", "default", "deep")
 
 LONG_KINDS = ("shapes", "poison", "full", "single", "causal", "empty", "truncation")
-PAIRED_KINDS = ("shapes", "full", "causal")
-"""Long kinds whose second half repeats the first. A run has two batches of each, so that their pairs are judged on as
-many entries as the rows of other kinds."""
-
 SHORT_KINDS = ("shapes", "poison", "mixture", "empty", "jacobian", "facts")
 
 
@@ -69,11 +65,10 @@ def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = Non
     cases = []
     for dtype in dtypes:
         for turn in range(size.rounds if rounds is None else rounds):
-            sizes = [("empty", 8, 0, turn), ("one", 96, 1, turn)] if turn == 0 else []
-            sizes += [(kind, size.rows, SHORT, turn) for kind in SHORT_KINDS]
+            sizes = [("empty", 8, 0), ("one", 96, 1)] if turn == 0 else []
+            sizes += [(kind, size.rows, SHORT) for kind in SHORT_KINDS]
             if size.long:
                 keys = size.long[turn % len(size.long)]
-                sizes += [(kind, size.rows, keys, 2 * turn) for kind in LONG_KINDS]
-                sizes += [(kind, size.rows, keys, 2 * turn + 1) for kind in PAIRED_KINDS]
-            cases += [Case(dtype, kind, rows, keys, number, seed) for kind, rows, keys, number in sizes]
+                sizes += [(kind, size.rows, keys) for kind in LONG_KINDS]
+            cases += [Case(dtype, kind, rows, keys, turn, seed) for kind, rows, keys in sizes]
     return cases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -36,25 +36,28 @@ def check(view: View) -> Iterator[Outcome]:
             assert order is not None
             expected, allowed = (np.take_along_axis(x, order, axis=1) for x in (first, allowed))
         copy = pairs[:, 1]
-        yield _difference(view, name, copy, view.values[copy], expected, allowed + budget[copy])
+        yield _difference(view, name, (copy, pairs[:, 0]), view.values[copy], expected, allowed + budget[copy])
     if TRUNCATION in view.batch.families:
         yield from _truncated(view)
     if view.batch.shape[1] and any(family.startswith(POISONED) for family in view.batch.families):
         yield from _cleaned(view)
 
 
-def _difference(view: View, name: str, rows: Codes, got: Floats, expected: Floats, allowed: Floats) -> Outcome:
-    """``|got - expected|`` against the sum of both budgets; one row of the batch stands for each pair."""
+def _difference(
+    view: View, name: str, sides: Sequence[Codes], got: Floats, expected: Floats, allowed: Floats
+) -> Outcome:
+    """``|got - expected|`` against the sum of both budgets; the verdict is that of every row on each of the sides."""
     total = view.batch.shape[0]
     error, budget, bad, member = np.zeros(total), np.zeros(total), np.zeros(total, bool), np.zeros(total, bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = np.abs(got - expected)
         ratio = np.where(allowed > 0.0, distance / np.where(allowed > 0.0, allowed, 1.0), (distance > 0.0) * np.inf)
         ratio = np.where(np.isnan(distance), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
-    worst = (np.arange(len(rows)), ratio.argmax(axis=1))
-    error[rows], budget[rows] = distance[worst], allowed[worst]
-    bad[rows] = ~np.all(distance <= allowed, axis=1)
-    member[rows] = True
+    worst = (np.arange(len(got)), ratio.argmax(axis=1))
+    for rows in sides:
+        error[rows], budget[rows] = distance[worst], allowed[worst]
+        bad[rows] = ~np.all(distance <= allowed, axis=1)
+        member[rows] = True
     same = bool((got == expected).all())
     return from_rows(
         (name,),
@@ -89,7 +92,7 @@ def _truncated(view: View) -> Iterator[Outcome]:
     expected = np.zeros_like(values)
     expected[:, :SHORT] = short.values
     budget = view.truth.budget(view.tier("forward")).error
-    yield _difference(view, "truncation", np.arange(len(values)), values, expected, 2.0 * budget)
+    yield _difference(view, TRUNCATION, (np.arange(len(values)),), values, expected, 2.0 * budget)
 
 
 def _cleaned(view: View) -> Iterator[Outcome]:
@@ -106,4 +109,4 @@ def _cleaned(view: View) -> Iterator[Outcome]:
     got, expected = (np.where(both, 0.0, x) for x in (values, clean.values))
     rows = np.flatnonzero(np.any(~batch.mask, axis=1))
     budget = view.truth.budget(view.tier("forward")).error[rows]
-    yield _difference(view, NON_INTERFERENCE, rows, got[rows], expected[rows], 2.0 * budget)
+    yield _difference(view, NON_INTERFERENCE, (rows,), got[rows], expected[rows], 2.0 * budget)
