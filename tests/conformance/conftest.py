@@ -62,7 +62,7 @@ def judge() -> Callable[..., Report]:
 
 @pytest.fixture(scope="session")
 def select() -> Callable[..., list[Finding]]:
-    """``select(report, name, ...)``: findings whose declaration ends so, and whose other fields have the given values."""
+    """``select(report, name, ...)``: findings whose declaration ends so, and whose fields have the given values."""
 
     def chosen(report: Report, name: str = "", **fields: Any) -> list[Finding]:
         def wanted() -> Iterator[Finding]:
