@@ -1,0 +1,179 @@
+"""The tables of docs/reading-a-report.md against the code, docs/declarations.md against the catalogue."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import click
+import msgspec
+import pytest
+
+from hardmask.adapters.subject import Role, Subject
+from hardmask.conformance import checks, diagnosis
+from hardmask.conformance.cases.build import SHORT
+from hardmask.conformance.cases.plan import EFFORTS, SIZES, plan
+from hardmask.conformance.certification import REQUIREMENTS
+from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
+from hardmask.conformance.cli import certify, main
+from hardmask.conformance.finding import SEVERITY, Certificate, Finding, SubjectRecord, Verdict, Witness
+from hardmask.conformance.promises import PROMISES
+from hardmask.conformance.runner import judge
+from hardmask.conformance.terminal.report import BLOCKS
+from hardmask.conformance.terminal.witness import HINTS
+from hardmask.spec.catalogue import declarations
+from hardmask.spec.contracts import CONTRACTS
+from hardmask.spec.formats import DTYPES, FORMATS
+from hardmask.spec.rounding import TIERS, model
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "reading-a-report.md").read_text()
+BUDGETS = (DOCS / "budgets.md").read_text()
+
+Rows = list[list[str]]
+
+
+def table(first: str, page: str = PAGE, *, number: int = 0) -> Rows:
+    """The rows of a table whose heading begins with a word, without the heading."""
+    found = re.findall(rf"^\| {re.escape(first)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.M)
+    return [[cell.strip() for cell in line.strip("| \n").split(" | ")] for line in found[number].splitlines()]
+
+
+def names(rows: Rows) -> list[str]:
+    """What the first cells name in code type."""
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+
+
+def test_the_verdicts_stand_in_the_order_of_severity() -> None:
+    assert tuple(names(table("verdict"))) == SEVERITY
+    assert set(SEVERITY) == set(get_args(Verdict))
+    assert "one of seven verdicts" in PAGE
+    architecture = " ".join((DOCS.parent / "ARCHITECTURE.md").read_text().split())
+    assert ", ".join(f"`{v}`" for v in SEVERITY) in architecture
+
+
+def test_the_contracts_say_what_the_code_judges() -> None:
+    rows = {row[0].strip("`"): row[1:] for row in table("contract")}
+    assert rows == {c.name: [c.weights, c.derivatives, c.valid, c.others] for c in CONTRACTS.values()}
+
+
+def test_the_tutorial_names_every_contract() -> None:
+    rows = table("contract", (DOCS / "tutorial-empty-row.md").read_text())
+    assert names(rows)[0] == Subject("a", lambda s, m: s).contract == "zero"
+    kinds = [row[0].strip("`").partition("(")[0] for row in rows]
+    assert kinds == [c.kind for c in CONTRACTS.values()]
+
+
+def test_roles_and_tiers_are_those_of_the_code() -> None:
+    assert tuple(names(table("role"))) == get_args(Role)
+    for page in (PAGE, BUDGETS):
+        assert tuple(names(table("tier", page))) == TIERS
+    plain = Subject("a", lambda s, m: s, dtypes=DTYPES)
+    meanings = {row[0].strip("`"): row[1] for row in table("tier")}
+    for dtype in DTYPES:
+        assert dtype in meanings[plain.tier_for("forward", dtype)].partition("The default for")[2]
+
+
+def test_the_rounding_model_of_the_budgets_page_is_that_of_strict() -> None:
+    rows = {row[0]: row[2] if len(row) > 2 else "" for row in table("symbol", BUDGETS)}
+    for dtype, power in (("float32", "2⁻²⁴"), ("float64", "2⁻⁵³")):
+        strict = model("strict", dtype)
+        assert f"{power} for {dtype}" in rows["u"]
+        assert strict.u == FORMATS[dtype].u == 2.0 ** -int("".join(str("⁰¹²³⁴⁵⁶⁷⁸⁹".index(c)) for c in power[2:]))
+        assert rows["u_s"] == "0"
+        assert strict.u_storage == 0.0
+        assert rows["α"].startswith(f"{strict.alpha:g} ")
+        assert rows["divisions"] == str(strict.divisions)
+        assert (rows["flush"] == "yes") == strict.flush
+    limit = int(re.search(r"less than (\d+) budgets", PAGE).group(1))  # type: ignore[union-attr]
+    assert limit == diagnosis.ROUNDING
+
+
+def test_the_diagnoses_are_words_of_the_code() -> None:
+    modules = (diagnosis, adjoint, derivative, empty_row, facts, forward, relations)
+    source = "\n".join(inspect.getsource(m) for m in modules) + inspect.getsource(inspect.getmodule(judge))  # type: ignore[arg-type]
+    described = names(table("diagnosis"))
+    assert len(described) > 20
+    for name in described:
+        pattern = re.sub("VJP|JVP", r"(?:VJP|JVP|\\{mode\\.upper\\(\\)\\}|\\{name\\})", re.escape(name))
+        assert re.search(f'"{pattern}"', source), f"No check gives the diagnosis '{name}'."
+    # And the other way round: every fixed name that the diagnosis of a row may give is described.
+    given = re.findall(r'_name\(\s*names,[^"]*?f?"([^"{]+)"\)', inspect.getsource(diagnosis))
+    assert len(given) > 10
+    assert (set(given) | set(HINTS)) - {"empty row"} <= set(described)
+
+
+def test_the_efforts_are_those_of_the_plan() -> None:
+    rows = table("effort")
+    assert tuple(names(rows)) == EFFORTS == tuple(SIZES)
+    for name, row in zip(EFFORTS, rows, strict=True):
+        size = SIZES[name]
+        lengths = ", ".join(map(str, size.long)) or "none"
+        assert row[1:] == [str(size.rows), lengths, str(size.rounds)]
+        short = {c.keys for c in plan(name, 0, ["float32"])} - set(size.long)
+        assert short == {0, 1, SHORT}
+    assert f"length 0, 1 and {SHORT}" in PAGE
+
+
+def test_the_options_and_their_defaults() -> None:
+    rows = {row[0].strip("`"): row[1:] for row in table("option")}
+    options = {p.opts[0]: p for p in certify.params if isinstance(p, click.Option)}
+    assert rows.keys() == options.keys()
+    for flag, (default, _) in rows.items():
+        actual = options[flag].default
+        if default.startswith("`"):
+            assert default == f"`{actual}`", flag
+        else:
+            assert options[flag].multiple or actual in (None, False) or "UNSET" in repr(actual), (flag, actual)
+    assert tuple(re.findall(r"`([a-z-]+)`", rows["--require"][1])) == REQUIREMENTS
+
+
+def test_the_exit_codes_are_those_of_the_help() -> None:
+    codes = [row[0] for row in table("code")]
+    assert codes == ["0", "1", "2", "3"]
+    text = " ".join((main.help or "").split())
+    assert [f"{code} " in text.partition("Exit codes:")[2] for code in codes] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("heading", "number", "record"),
+    [("key", 0, Certificate), ("field", 0, SubjectRecord), ("field", 1, Finding), ("field", 2, Witness)],
+)
+def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:
+    assert sorted(names(table(heading, number=number))) == sorted(f.name for f in msgspec.structs.fields(record))
+
+
+def test_the_number_of_blocks() -> None:
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    assert f"At most {words[BLOCKS]} blocks" in PAGE
+
+
+def generator() -> ModuleType:
+    """The script that writes docs/declarations.md."""
+    spec = importlib.util.spec_from_file_location("hardmask_docs_declarations", DOCS / "generate_declarations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_of_declarations_is_fresh() -> None:
+    fresh = generator().page()
+    assert (DOCS / "declarations.md").read_text() == fresh, "Run: python docs/generate_declarations.py"
+    for d in (*declarations().values(), *PROMISES.values()):
+        assert fresh.count(f"`{d.name}`") == 1
+        assert d.fingerprint in fresh
+        assert d.statement in fresh
+
+
+def test_every_check_of_the_reference_has_a_module() -> None:
+    page = generator()
+    for key in declarations().keys() | PROMISES.keys():
+        text = page.check(key)
+        assert (key in SERVED_BY) == ("conformance/checks/" in text), text
+    assert set(page.CHECKS) == {inspect.getmodule(check) for check in checks.CHECKS}
