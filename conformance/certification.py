@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..adapters.registry import resolve, versions
 from ..adapters.subject import Subject
@@ -48,7 +48,6 @@ class Request:
     effort: str = "default"
     seed: int = 0
     rounds: int | None = None
-    command: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -133,8 +132,13 @@ def _certificate(
             hardmask=__version__,
             environment=environment(versions(subjects), engine_name()),
             seed=request.seed,
-            effort=request.effort,
-            command=list(request.command),
+            request={
+                "effort": request.effort,
+                "rounds": request.rounds,
+                "dtypes": list(request.dtypes),
+                "contract": request.contract,
+                "require": list(request.require),
+            },
             complete=complete,
             digest="",
             declarations={

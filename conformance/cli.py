@@ -91,9 +91,7 @@ def certify(
 
     errors = Console(stderr=True)
     try:
-        request = Request(
-            targets, contract, require, specimens, dtypes or DTYPES, effort, seed, rounds, tuple(sys.argv[1:])
-        )
+        request = Request(targets, contract, require, specimens, dtypes or DTYPES, effort, seed, rounds)
     except ValueError as problem:
         raise Failure(str(problem)) from None
     try:

@@ -90,14 +90,16 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """The document of a run. ``digest`` covers everything but itself and ``times``."""
+    """The document of a run. ``digest`` covers everything but itself and ``times``.
+
+    ``request`` holds what was asked for beyond the subjects: effort, rounds, dtypes, contract and requirements.
+    """
 
     schema: str
     hardmask: str
     environment: dict[str, Any]
     seed: int
-    effort: str
-    command: list[str]
+    request: dict[str, Any]
     complete: bool
     digest: str
     declarations: dict[str, dict[str, str]]

@@ -49,7 +49,7 @@ def check(view: View) -> Iterator[Outcome]:
 
     whole, at_blocked = view.compared.everywhere, view.compared.among(blocked)
     yield entries(VALUES, whole, real, ~real)
-    yield entries(ZEROS, at_blocked, some_blocked | (real & empty))
+    yield entries(ZEROS, at_blocked, some_blocked)
     yield _in_unit_interval(view, y)
     count = mask.sum(axis=1)
     yield entries(ONE, whole, real & (count == 1))

@@ -41,7 +41,7 @@ def print_report(report: Report, console: Console) -> None:
     seconds = certificate.times["seconds"]
     console.print(
         "Cells show the verdict and the largest share of the error budget that was used. "
-        f"Seed {certificate.seed}, effort {certificate.effort}, {counts:,} judged entries, {seconds:.1f} s.",
+        f"Seed {certificate.seed}, effort {certificate.request['effort']}, {counts:,} judged entries, {seconds:.1f} s.",
         soft_wrap=True,
     )
     style = "bold green" if report.exit_code == 0 else "bold red"
