@@ -17,7 +17,8 @@ from hardmask.adapters.subject import Role, Subject
 from hardmask.conformance import checks, diagnosis
 from hardmask.conformance.cases.build import SHORT
 from hardmask.conformance.cases.plan import EFFORTS, SIZES, plan
-from hardmask.conformance.certification import REQUIREMENTS
+from hardmask.conformance.certification import REQUIREMENTS, Request
+from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
 from hardmask.conformance.cli import certify, main
 from hardmask.conformance.finding import SEVERITY, Certificate, Finding, SubjectRecord, Verdict, Witness
@@ -145,6 +146,12 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
 )
 def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:
     assert sorted(names(table(heading, number=number))) == sorted(f.name for f in msgspec.structs.fields(record))
+
+
+def test_the_request_in_the_certificate() -> None:
+    report = run_certify(Request(("numpy.fill-inf",), effort="smoke", dtypes=("float32",)))
+    (text,) = re.findall(r"^\| `request` \| (.*) \|$", PAGE, re.M)
+    assert re.findall(r"`(\w+)`", text) == list(report.certificate.request)
 
 
 def test_the_number_of_blocks() -> None:
