@@ -52,7 +52,7 @@ NAN = Contract(
     "not asked",
     "other rows unaffected; NaN in shared gradients is permitted and named",
 )
-REJECT = Contract("reject", "the call raises", "the call raises", "not asked", "sent in batches without empty rows")
+REJECT = Contract("reject", "the call raises", "not asked", "not asked", "sent in batches without empty rows")
 
 
 def fallback(key: int) -> Contract:

@@ -25,7 +25,8 @@ def check(view: View) -> Iterator[Outcome]:
         if empty.any():
             kept = keep_weights(view.contract, view.values).kept
             yield contracted(view, _outcome(view, view.values, kept), view.values)
-        if view.contract.kind == "zero+valid":
+        offered = getattr(view.forward, "valid", None) is not None
+        if view.contract.kind == "zero+valid" or (view.contract.kind == "fallback" and offered):
             yield _flag(view)
     if not empty.any():
         return
@@ -62,7 +63,7 @@ def _outcome(view: View, values: Floats, kept: Bools, mode: Mode | None = None, 
 
 
 def _flag(view: View) -> Outcome:
-    """Under ``zero+valid`` the flag is False exactly on the rows that allow no key, whatever their scores."""
+    """The flag is False exactly on the rows that allow no key, whatever their scores; ``zero+valid`` demands it."""
     assert view.values is not None
     flags = getattr(view.forward, "valid", None)
     expected = ~view.batch.empty
