@@ -94,7 +94,7 @@ def compare(exact: Exact, returned: Floats, budget: Floats, resolve: Resolve) ->
             share = np.where(over, np.inf, 0.0)
             np.divide(e, limit, out=share, where=positive)
             share[np.isnan(share)] = np.inf
-            doubtful = positive & (np.abs(e - limit) <= slack)
+            doubtful = positive & np.isfinite(e) & (np.abs(e - limit) <= slack)
         error[rows], ratio[rows], bad[rows] = e, share, over
         for r in np.flatnonzero(np.any(doubtful, axis=1)) + rows.start:
             entries = np.flatnonzero(doubtful[r - rows.start]).tolist()
@@ -209,6 +209,12 @@ class Worst:
     remark: str
     tier: str
 
+    def outranks(self, other: Worst) -> bool:
+        """Whether this row is the worse one. Of equals the first by batch and row, so that merging has no order."""
+        if self.rank != other.rank:
+            return self.rank > other.rank
+        return (self.batch, self.row) < (other.batch, other.row)
+
 
 @dataclass(eq=False)
 class Tally:
@@ -234,12 +240,12 @@ class Tally:
         for name in ("checked", "failed", "permitted", "unmet", "blind", "tellable", "elements"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.ratio = max(self.ratio, other.ratio)
-        if other.worst is not None and (self.worst is None or other.worst.rank > self.worst.rank):
+        if other.worst is not None and (self.worst is None or other.worst.outranks(self.worst)):
             self.worst = other.worst
         for text, count in other.diagnoses.items():
             self.diagnoses[text] = self.diagnoses.get(text, 0) + count
         for text, worst in other.witnesses.items():
-            if text not in self.witnesses or worst.rank > self.witnesses[text].rank:
+            if text not in self.witnesses or worst.outranks(self.witnesses[text]):
                 self.witnesses[text] = worst
         self.errors += [e for e in other.errors if e not in self.errors]
         self.facts += [f for f in other.facts if f not in self.facts]
