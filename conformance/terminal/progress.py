@@ -15,7 +15,12 @@ class ProgressBar:
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
-            TextColumn("{task.description:<34}"), BarColumn(), TimeRemainingColumn(), console=console, transient=True
+            TextColumn("{task.description:<34}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,  # else it leaves an empty line behind
         )
         self._task = self._progress.add_task("starting", total=None)
 
