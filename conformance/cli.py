@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -80,6 +81,8 @@ def certify(
     out: str | None,
 ) -> None:
     """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
+    # Read when a framework loads its OpenMP: idle threads that spin would take the core on which the oracle works.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from rich.console import Console
 
     from ..adapters.errors import TargetError

@@ -61,7 +61,9 @@ def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
     apart = np.abs(raw - flat).max(axis=1)
     coarse = 2.0**-6
     is_flat = (to_flat <= np.where(finite, apart / 4.0, coarse)) | (to_flat <= 2.0 * view.batch.format.u)
-    is_raw = finite & (apart > coarse) & (to_raw <= apart / 4.0) & (to_raw < to_flat)
+    # Where no blocked key counts among the raw scores, their softmax is the right answer: it explains no leak.
+    leaked = np.abs(np.where(view.batch.mask[rows], 0.0, y)).max(axis=1)
+    is_raw = finite & (apart > coarse) & (to_raw <= np.minimum(apart, leaked) / 4.0) & (to_raw < to_flat)
     return np.asarray(is_flat & ~is_raw), np.asarray(is_raw)
 
 

@@ -20,6 +20,7 @@ def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     knobs = (
+        "OMP_WAIT_POLICY",
         "OMP_NUM_THREADS",
         "MKL_NUM_THREADS",
         "XLA_FLAGS",
