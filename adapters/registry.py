@@ -213,9 +213,9 @@ def _load(adapter: Adapter) -> tuple[Subject, ...]:
         if adapter.entry is None:
             return tuple(import_module(adapter.module, __package__).subjects())
         found = adapter.entry.load()
-    except TargetError:
+    except (TargetError, KeyboardInterrupt):
         raise
-    except Exception as e:
+    except BaseException as e:  # a stray sys.exit() must not end the run as if it had certified something
         raise TargetError(
             f"Loading the adapter '{adapter.name}' raised {said(e)}. "
             f"{adapter.mend or 'Mend or uninstall the package that registers it.'}"

@@ -88,9 +88,10 @@ class Subject:
     operation: Literal["masked-softmax"] = "masked-softmax"
 
     def __post_init__(self) -> None:
-        if not self.id or any(c.isspace() for c in self.id):
+        if not self.id or len(self.id) > 200 or any(c.isspace() or not c.isprintable() for c in self.id):
             raise ValueError(
-                f"A subject needs an id without spaces; {self.id!r} is none. Write for instance 'mine.softmax'."
+                f"A subject needs an id without spaces or control characters, of at most 200 characters; "
+                f"{self.id[:80]!r} is none. Write for instance 'mine.softmax'."
             )
         for dtype in self.dtypes:
             if dtype not in DTYPES:
@@ -100,6 +101,9 @@ class Subject:
         unknown = self.promises - {"isolation", "allowed-nan-visible", "vjp-from-output"}
         if unknown:
             raise ValueError(f"Subject '{self.id}' promises '{min(unknown)}', which hardmask does not know.")
+        for key, reason in self.unsupported.items():
+            if not isinstance(reason, str):
+                raise ValueError(f"Subject '{self.id}' gives no reason in words why '{key}' is unsupported.")
         contract(self.contract)
 
     @property

@@ -77,7 +77,9 @@ def as_subjects(found: Any, *, name: str, origin: str) -> list[Subject]:
         )
     try:
         made = found()
-    except Exception as e:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:  # a stray sys.exit() must not end the run as if it had certified something
         raise TargetError(
             f"{origin} takes no argument, so it was called to get Subjects, and raised {said(e)}. "
             "Mend it, or give a function f(scores, mask)."
@@ -160,9 +162,9 @@ def _importing(where: str, folder: Path) -> Iterator[None]:
     sys.path.insert(0, str(folder))
     try:
         yield
-    except TargetError:
+    except (TargetError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as e:
+    except BaseException as e:
         raise TargetError(f"Importing '{where}' raised {said(e)}. Mend the code, or install what it needs.") from e
     finally:
         if str(folder) in sys.path:

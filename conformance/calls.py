@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..adapters.errors import said
 from ..adapters.subject import Answer, Subject
 from ..spec.batch import Bools, Floats
 
@@ -31,27 +34,34 @@ class Fault:
     raised: bool = False
 
 
+class _Nowhere(io.TextIOBase):
+    """A stream that forgets."""
+
+    def write(self, text: str) -> int:
+        """Accept the text."""
+        return len(text)
+
+
 def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
     """Call one method on private copies of the arrays; the first array gives the shape and dtype to expect.
 
-    Never raises, except for KeyboardInterrupt. Warnings of the backend are not shown.
+    Never raises, except for KeyboardInterrupt. Warnings and prints of the subject are not shown.
     """
     function: Callable[..., Any] = getattr(subject, method)
     scores = arrays[0]
     name = f"{subject.id}.{method}"
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(_Nowhere()):
             warnings.simplefilter("ignore")
             answer: Any = function(*(a.copy() for a in arrays))
             valid = None
             if isinstance(answer, Answer):
                 answer, valid = answer.weights, answer.valid
             return _accept(name, answer, valid, scores)
-    except (Exception, SystemExit) as problem:
-        text = " ".join(str(problem).split())[:300] or "no message"
-        return Fault(
-            f"{name} raised {type(problem).__name__} on {scores.dtype} rows of shape {scores.shape}: {text}", True
-        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # whatever a subject raises, the run goes on
+        return Fault(f"{name} failed on {scores.dtype} rows of shape {scores.shape}: it raised {said(problem)}.", True)
 
 
 def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fault:

@@ -122,6 +122,15 @@ def _faults(case: Case, view: View, tallies: Tallies) -> None:
         faults = [a.sentence for a in answers if isinstance(a, Fault)]
         if not faults:
             continue
+        if case.kind == "facts" and all(a.raised for a in answers if isinstance(a, Fault)):
+            # Rows that no theorem speaks of may be refused; the other batches hold the rows that may not.
+            for family in view.batch.families:
+                refused = Tally(
+                    tier=view.tier(method), unmet=int((view.batch.family == view.batch.families.index(family)).sum())
+                )
+                refused.facts.append(faults[0])
+                tallies.setdefault((VALUES[0], family), refused)
+            continue
         for name, served in SERVED_BY.items():
             if any(method in s.split("+") for s in served):
                 tally = tallies.setdefault((name, f"batch {case.kind}"), Tally(tier=view.tier(method)))

@@ -15,8 +15,11 @@ from .poison import POISONS, poisoned
 from .scores import SHAPES, Generator, normal, rotating
 from .vectors import vectors
 
-SHORT = 13
-"""Length of the short rows, and of the prefix that holds all allowed keys of the truncation family."""
+SHORT = 16
+"""Length of the short rows, and of the prefix that holds all allowed keys of the truncation family.
+
+A multiple of every usual number of vector lanes and of small tiles; the long rows are a multiple of none.
+"""
 
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
@@ -167,14 +170,16 @@ def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 def facts(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     """Rows that the theorems do not speak of, because a number in them is not real. Reported; judged where promised.
 
-    An allowed score is NaN or infinite, or an empty row receives a NaN cotangent and tangent.
+    An allowed score is NaN or infinite, or an empty row receives a NaN cotangent and tangent. Every third row is real
+    and judged: its neighbours must not reach it.
     """
-    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf", ISOLATED)
-    which = np.arange(rows) % len(families)
+    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf", ISOLATED, "beside unreal rows")
+    row = np.arange(rows)
+    which = np.where(row % 3 == 1, len(families) - 1, (row // 3 * 2 + row % 3 // 2) % (len(families) - 1))
     s = normal(rng, form, rows, keys)
     mask = masks.half(rng, rows, keys)
     at = (rng.random((rows, keys)) + mask).argmax(axis=1)
-    s[np.arange(rows), at] = np.array([np.nan, np.inf, -np.inf, -np.inf, 0.0])[which]
+    s[row, at] = np.array([np.nan, np.inf, -np.inf, -np.inf, 0.0, 0.0])[which]
     s = np.where((which == 3)[:, None] & mask, -np.inf, s)
     # "allowed -inf" keeps a real score beside it.
     beside = (at + 1) % keys

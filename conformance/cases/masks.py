@@ -10,7 +10,7 @@ from .scores import Generator
 
 def mixed(rng: Generator, rows: int, keys: int) -> Bools:
     """Full, half, mostly blocked and nearly full masks in turn, none of them empty."""
-    share = np.array([1.1, 0.5, 2.5 / max(keys, 1), 0.9])[(np.arange(rows) // 13) % 4, None]
+    share = np.array([1.1, 0.5, 2.5 / max(keys, 1), 0.9])[(np.arange(rows) // 14) % 4, None]
     mask = rng.random((rows, keys)) < share
     mask[np.arange(rows), rng.integers(0, keys, rows)] = True
     return np.asarray(mask)

@@ -108,6 +108,12 @@ def _pinned(rng: Generator, s: Floats) -> Floats:
     return s
 
 
+def tiny(rng: Generator, form: Format, rows: int, keys: int) -> Floats:
+    """Subnormal scores of both signs, and zeros of both signs: the weights are all but equal."""
+    steps = rng.integers(-3, 4, (rows, keys)).astype(np.float64)
+    return steps * form.eta * np.where(rng.random((rows, 1)) < 0.5, 1.0, -0.0)
+
+
 SHAPES: dict[str, Shape] = {
     "normal": normal,
     "normal-100": normal_100,
@@ -122,6 +128,7 @@ SHAPES: dict[str, Shape] = {
     "stagnation": stagnation,
     "extreme": extreme,
     "harmonic": harmonic,
+    "tiny": tiny,
 }
 
 

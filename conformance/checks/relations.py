@@ -16,6 +16,9 @@ from ..view import View
 NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance", "position": "batch_invariance"}
 TRUNCATION = "truncation"
 NON_INTERFERENCE = "score_non_interference"
+ALONE = 3
+"""Rows that are also judged alone: each is a call of its own."""
+
 POISONED = ("poison", "empty poison", "truncation")
 """Families, by the start of their names, whose blocked scores are hostile."""
 
@@ -37,6 +40,8 @@ def check(view: View) -> Iterator[Outcome]:
             expected, allowed = (np.take_along_axis(x, order, axis=1) for x in (first, allowed))
         copy = pairs[:, 1]
         yield _difference(view, name, (copy, pairs[:, 0]), view.values[copy], expected, allowed + budget[copy])
+        if relation == "position":
+            yield from _alone(view, name)
     if TRUNCATION in view.batch.families:
         yield from _truncated(view)
     if view.batch.shape[1] and any(family.startswith(POISONED) for family in view.batch.families):
@@ -71,6 +76,18 @@ def _difference(
         tier=view.tier("forward"),
         fact="" if same else "bits differ, within the budget",
     )
+
+
+def _alone(view: View, name: str) -> Iterator[Outcome]:
+    """A few rows in calls of their own, against the same rows inside the batch."""
+    assert view.values is not None
+    rows = np.unique(np.linspace(0, view.batch.shape[0] - 1, ALONE).astype(np.int64))
+    alone = [call(view.subject, "forward", view.batch.scores[r : r + 1], view.batch.mask[r : r + 1]) for r in rows]
+    if not all(isinstance(answer, Returned) for answer in alone):
+        return
+    expected = np.concatenate([answer.values for answer in alone if isinstance(answer, Returned)])
+    budget = view.truth.budget(view.tier("forward")).error[rows]
+    yield _difference(view, name, (rows,), view.values[rows], expected, 2.0 * budget)
 
 
 def _named(view: View, rows: Codes) -> Names:

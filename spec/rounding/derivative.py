@@ -4,7 +4,7 @@ With ``E_i`` the budget of the weights, ``P = sum (w_j + E_j) |g_j|`` and ``gamm
 product (one rounding per product, then a sum):
 
     E_p = sum E_j |g_j| + gamma P + |A| tiny
-    E_y = E_i |g_i - p| + (w_i + E_i) (E_p + ((1 + u)^2 (1 + u_s) - 1) (|g_i - p| + E_p)) + tiny
+    E_y = E_i |g_i - p| + (w_i + E_i) (E_p + ((1 + u)^2 - 1) (|g_i - p| + E_p)) + tiny + (half an ulp of storage)
 
 for an implementation that evaluates the formula as it stands. A *composed* one differentiates exp, sum and division one
 by one: ``e_i (g_i / S) - e_i sum(g_j e_j) / S^2``. Its two branches carry at most eight more roundings each and are
@@ -78,9 +78,9 @@ def _block(
     mean_size = (bound * size).sum(axis=1, keepdims=True)
     gamma = np.expm1(model.log_sum(n) - np.log1p(-u))
     e_centre = gamma * mean_size + n * tiny
-    last = np.expm1(2.0 * np.log1p(u) + np.log1p(model.u_storage))
+    last = np.expm1(2.0 * np.log1p(u))
 
-    given = bound * (e_centre + last * (spread + moved + e_centre)) + (tiny + model.tiny_storage)
+    given = bound * (e_centre + last * (spread + moved + e_centre)) + tiny
     if model.composed:
         top = mask & (gap == 0.0)
         lift = np.where(top, size, 0.0).max(axis=1, keepdims=True, initial=0.0)
@@ -90,16 +90,20 @@ def _block(
         given += tiny * (4.0 * (1.0 + size + mean_size) + bound * n + products)
     # The weights' own error, in the entry itself and through the centre.
     full = given + weights_error * spread + bound * (moved * (1.0 + last))
+    largest = bound * (spread + moved)
+
+    def stored(error: Floats) -> Floats:
+        return np.where(mask, up(error + model.storage_error(largest + error)), 0.0)
+
     if not model.composed:
-        plain, at_weights = (np.where(mask, up(e), 0.0) for e in (full, given))
-        return plain, plain, at_weights
+        plain = stored(full)
+        return plain, plain, stored(given)
     lifted = bound * ((2.0 * eight + gamma) * lift) + tiny * 4.0 * lift
 
     def through_maximum(error: Floats) -> Floats:
         return error + np.where(top, np.where(mask, error, 0.0).sum(axis=1, keepdims=True), 0.0)
 
-    vjp, jvp, at_weights = through_maximum(full), full + lifted, through_maximum(given)
-    return np.where(mask, up(vjp), 0.0), np.where(mask, up(jvp), 0.0), np.where(mask, up(at_weights), 0.0)
+    return stored(through_maximum(full)), stored(full + lifted), stored(through_maximum(given))
 
 
 def inner_budget(left: Floats, left_error: Floats, right: Floats, right_error: Floats) -> Floats:

@@ -46,11 +46,6 @@ class RoundingModel:
         return self.compute.u
 
     @property
-    def u_storage(self) -> float:
-        """Unit roundoff of the last rounding, 0 when the result is computed in the storage format."""
-        return 0.0 if self.storage == self.compute else self.storage.u
-
-    @property
     def u_cast(self) -> float:
         """Unit roundoff of the rounding of the numerators, 0 when there is none."""
         return self.storage.u if self.cast_numerators else 0.0
@@ -64,15 +59,20 @@ class RoundingModel:
         """
         return 1.5 * self.compute.lam if self.flush else max(1.0, self.alpha) * self.compute.eta
 
-    @property
-    def tiny_storage(self) -> float:
-        """Absolute error of storing a result below the normal range, 0 when there is no storage rounding.
+    def storage_error(self, bound: Floats) -> Floats:
+        """Error of rounding results of at most that size to the storage format; 0 when they are computed in it.
 
-        No kernel was seen to flush float16 results; bfloat16 shares float32's exponents and may be flushed with it.
+        Half a unit in the last place of the bound, and no less than half the smallest subnormal number. Results below
+        the normal range may be flushed where storage and compute format share their exponents, as bfloat16 and float32
+        do; no kernel was seen to flush float16.
         """
         if self.storage == self.compute:
-            return 0.0
-        return self.storage.lam if self.flush and self.storage.emin == self.compute.emin else self.storage.eta
+            return np.zeros_like(bound)
+        exponent = np.maximum(np.frexp(bound)[1] - 1, self.storage.emin)
+        half = np.ldexp(1.0, np.where(bound > 0.0, exponent, self.storage.emin) - self.storage.precision)
+        if self.flush and self.storage.emin == self.compute.emin:
+            half = half + np.where(bound < 4.0 * self.storage.lam, self.storage.lam, 0.0)
+        return np.asarray(half)
 
     def log_sum(self, terms: Floats) -> Floats:
         """``-log`` of the relative lower bound of a sum of that many non-negative terms, summed in any order.

@@ -4,13 +4,17 @@ Notation: ``A`` the allowed keys, ``M`` the largest allowed score, ``d_i = M - s
 ``S = sum e_i``, ``w_i = e_i / S``; ``u`` the unit roundoff of the compute format.
 
 The computed numerator is ``e_i exp(±a_i) (1 ± alpha u) ± tau``, with ``a_i = d_i u`` the rounding of ``s_i - M``, which
-is 0 wherever that difference is representable. The computed sum is ``S`` times at least
-``(1 - sum w_j (1 - exp(-a_j)) - sum tau_j / S) (1 - alpha u) (1 - u)^h`` with ``h <= |A| - 1`` additions. Dividing the
-one by the other and rounding gives the logarithm ``L_i`` of the relative error, and
+is 0 wherever that difference is representable. The computed quotient is
 
-    E_i = w_i (exp(L_i) - 1) + tau_i / S exp(...) + (underflow of the quotient and of its storage).
+    w_i (1 + p_i) / ((1 + w_i p_i + sum_{j != i} w_j p_j) (1 - u)^h ...),    |p_j| within exp(±a_j) (1 ± alpha u) - 1,
 
-To first order ``E_i / w_i = (a_i + sum w_j a_j + 2 alpha u) + (h + divisions) u + u_storage``; since
+with ``h <= |A| - 1`` additions: the key's own numerator stands in the sum as well, so its error cancels there in the
+measure of its weight. The quotient grows with ``p_i`` and falls with every other ``p_j``, so the extremes are at the
+corners. Taking logarithms gives ``L_i``, and
+
+    E_i = w_i (exp(L_i) - 1) + tau_i / S exp(...) + (underflow of the quotient) + (half an ulp of the storage format).
+
+To first order ``E_i / w_i = 2 (1 - w_i) alpha u + (1 - w_i) a_i + sum_{j != i} w_j a_j + (h + divisions) u``, and since
 ``sum w_j d_j = entropy(w) - log S <= log |A|``, the spread of the row enters through ``d_i`` of the entry itself only.
 At blocked keys and on empty rows the budget is exactly 0.
 """
@@ -76,40 +80,43 @@ def _block(
     # ``w S`` is the numerator; where it underflowed in float64 it is far below every limit all the same.
     tau = np.where(mask & (e < 4.0 * model.compute.lam), model.tiny, 0.0)
     tau_sum = tau.sum(axis=1, keepdims=True) / total
-    low = np.minimum((w * -np.expm1(-a)).sum(axis=1, keepdims=True) + tau_sum, 0.999999)
-    high = (w * np.expm1(a)).sum(axis=1, keepdims=True) + tau_sum
     log_sum = model.log_sum(mask.sum(axis=1, keepdims=True).astype(np.float64))
-    exp_up, exp_down = np.log1p(alpha), -np.log1p(-alpha)
-    sum_low = -np.log1p(-low) + exp_down + log_sum
-    sum_high = np.log1p(high) + exp_up + log_sum
-    last_up = model.divisions * np.log1p(u) + np.log1p(model.u_storage) + np.log1p(model.u_cast)
-    last_down = -model.divisions * np.log1p(-u) - np.log1p(-model.u_storage) - np.log1p(-model.u_cast)
-    log_error = np.minimum(a + np.maximum(exp_up + sum_low + last_up, exp_down + sum_high + last_down), 700.0)
+    up_most = np.expm1(a + np.log1p(alpha))
+    down_most = -np.expm1(-a + np.log1p(-alpha))
+    ups, downs = w * up_most, w * down_most
+    # The sum, relative to S, when this key's numerator is at one end and all others are at the other.
+    low = np.maximum(ups - (downs.sum(axis=1, keepdims=True) - downs) - tau_sum, -0.999999)
+    high = (ups.sum(axis=1, keepdims=True) - ups) - downs + tau_sum
+    last_up = model.divisions * np.log1p(u) + np.log1p(model.u_cast)
+    last_down = -model.divisions * np.log1p(-u) - np.log1p(-model.u_cast)
+    sum_low = log_sum - np.log1p(low)
+    upper = np.log1p(up_most) + sum_low + last_up
+    lower = -np.log1p(-np.minimum(down_most, 0.999999)) + np.log1p(np.maximum(high, -0.999999)) + log_sum + last_down
+    log_error = np.minimum(np.maximum(upper, lower), 700.0)
 
     grown = w * np.exp(log_error)
-    small = grown < 4.0 * model.compute.lam
-    absolute = np.where(small, model.compute.lam if model.flush else model.compute.eta, 0.0)
-    if model.tiny_storage:
-        absolute = absolute + np.where(grown < 4.0 * model.storage.lam, model.tiny_storage, 0.0)
     scale = np.exp(np.minimum(sum_low, 700.0)) / total
+    absolute = np.where(grown < 4.0 * model.compute.lam, model.compute.lam if model.flush else model.compute.eta, 0.0)
     absolute = absolute + scale * tau * (1.0 + 4.0 * u)
     if model.cast_numerators:
-        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage * (1.0 + 4.0 * u), 0.0)
-    error = np.where(mask, up(w * np.expm1(log_error) + absolute), 0.0)
-    return error, _sum_budget(model, w, mask, log_sum[:, 0])
+        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.storage.lam * (1.0 + 4.0 * u), 0.0)
+    error = np.where(mask, w * np.expm1(log_error) + absolute, 0.0)
+    stored = np.where(mask, model.storage_error(w + error), 0.0)
+    sums = _sum_budget(model, w, mask, log_sum[:, 0]) + up(stored.sum(axis=1))
+    return up(error + stored), sums
 
 
 def _sum_budget(model: RoundingModel, w: Floats, mask: Bools, log_sum: Floats) -> Floats:
-    """``|sum of the returned weights - 1|``, the sum taken exactly; shape ``(R,)``, 0 on empty rows.
+    """``|sum of the weights - 1|`` before they are stored, the sum taken exactly; shape ``(R,)``, 0 on empty rows.
 
     The computed sum is built from the same numerators that are divided by it, so the errors of exp and of the shift
-    cancel: only the additions, the division and the storage rounding remain. This is the sharpest detector of a wrong
-    reduction or denominator.
+    cancel: only the additions and the division remain. This is the sharpest detector of a wrong reduction or
+    denominator.
     """
-    log_error = log_sum - model.divisions * np.log1p(-model.u) - np.log1p(-model.u_storage) - np.log1p(-model.u_cast)
-    limit = 8.0 * max(model.compute.lam, model.storage.lam)
-    tiny = (mask & (w < limit)).sum(axis=1)
-    absolute = (model.compute.lam if model.flush else model.compute.eta) + model.tiny_storage
+    log_error = log_sum - model.divisions * np.log1p(-model.u) - np.log1p(-model.u_cast)
+    tiny = (mask & (w < 8.0 * model.compute.lam)).sum(axis=1) * (
+        model.compute.lam if model.flush else model.compute.eta
+    )
     if model.cast_numerators:
-        absolute = absolute + model.tiny_storage
-    return np.where(mask.any(axis=1), up(np.expm1(np.minimum(log_error, 700.0)) + tiny * absolute), 0.0)
+        tiny = tiny + (mask & (w < 8.0 * model.storage.lam)).sum(axis=1) * model.storage.lam
+    return np.where(np.any(mask, axis=1), up(np.expm1(np.minimum(log_error, 700.0)) + tiny), 0.0)
