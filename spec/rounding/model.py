@@ -59,20 +59,25 @@ class RoundingModel:
         """
         return 1.5 * self.compute.lam if self.flush else max(1.0, self.alpha) * self.compute.eta
 
+    @property
+    def tiny_storage(self) -> float:
+        """Absolute error of rounding a number below the normal range to the storage format.
+
+        Half the smallest subnormal number, or all of the number where it may be flushed: where storage and compute
+        format share their exponents, as bfloat16 and float32 do. No kernel was seen to flush float16.
+        """
+        return self.storage.lam if self.flush and self.storage.emin == self.compute.emin else self.storage.eta / 2.0
+
     def storage_error(self, bound: Floats) -> Floats:
         """Error of rounding results of at most that size to the storage format; 0 when they are computed in it.
 
-        Half a unit in the last place of the bound, and no less than half the smallest subnormal number. Results below
-        the normal range may be flushed where storage and compute format share their exponents, as bfloat16 and float32
-        do; no kernel was seen to flush float16.
+        Half a unit in the last place of the bound, and no less than :attr:`tiny_storage` below the normal range.
         """
         if self.storage == self.compute:
             return np.zeros_like(bound)
         exponent = np.maximum(np.frexp(bound)[1] - 1, self.storage.emin)
         half = np.ldexp(1.0, np.where(bound > 0.0, exponent, self.storage.emin) - self.storage.precision)
-        if self.flush and self.storage.emin == self.compute.emin:
-            half = half + np.where(bound < 4.0 * self.storage.lam, self.storage.lam, 0.0)
-        return np.asarray(half)
+        return np.where(bound < 4.0 * self.storage.lam, np.maximum(half, self.tiny_storage), half)
 
     def log_sum(self, terms: Floats) -> Floats:
         """``-log`` of the relative lower bound of a sum of that many non-negative terms, summed in any order.

@@ -99,7 +99,7 @@ def _block(
     absolute = np.where(grown < 4.0 * model.compute.lam, model.compute.lam if model.flush else model.compute.eta, 0.0)
     absolute = absolute + scale * tau * (1.0 + 4.0 * u)
     if model.cast_numerators:
-        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.storage.lam * (1.0 + 4.0 * u), 0.0)
+        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage * (1.0 + 4.0 * u), 0.0)
     error = np.where(mask, w * np.expm1(log_error) + absolute, 0.0)
     stored = np.where(mask, model.storage_error(w + error), 0.0)
     sums = _sum_budget(model, w, mask, log_sum[:, 0]) + up(stored.sum(axis=1))
@@ -118,5 +118,5 @@ def _sum_budget(model: RoundingModel, w: Floats, mask: Bools, log_sum: Floats) -
         model.compute.lam if model.flush else model.compute.eta
     )
     if model.cast_numerators:
-        tiny = tiny + (mask & (w < 8.0 * model.storage.lam)).sum(axis=1) * model.storage.lam
+        tiny = tiny + (mask & (w < 8.0 * model.storage.lam)).sum(axis=1) * model.tiny_storage
     return np.where(np.any(mask, axis=1), up(np.expm1(np.minimum(log_error, 700.0)) + tiny), 0.0)

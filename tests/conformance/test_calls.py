@@ -42,17 +42,17 @@ class Treacherous:
 
 
 FAULTS: dict[str, tuple[Callable[..., Any], str]] = {
-    "shape": (lambda s, m: weights(s, m).T.copy() if s.shape[0] != s.shape[1] else s, "returned shape (13, 104) for"),
+    "shape": (lambda s, m: weights(s, m).T.copy() if s.shape[0] != s.shape[1] else s, "returned shape (16, 104) for"),
     "rows-lost": (lambda s, m: weights(s, m)[1:], "one value per score"),
     "dtype": (lambda s, m: weights(s, m).astype(np.float16), "returned float16 for float32 scores"),
     "complex": (lambda s, m: weights(s, m).astype(np.complex64), "returned complex64 for float32 scores"),
     "list": (lambda s, m: weights(s, m).tolist(), "returned a list; return a NumPy array"),
     "none": (lambda s, m: None, "returned a NoneType"),
     "tuple": (lambda s, m: (weights(s, m), m.any(axis=1)), "returned a tuple"),
-    "raises": (raising, "raised RuntimeError on float32 rows of shape (8, 0): the kernel is missing"),
-    "exits": (leaving, "raised SystemExit"),
-    "recursion": (endless, "raised RecursionError"),
-    "treacherous": (lambda s, m: Treacherous(), "raised OSError"),
+    "raises": (raising, "failed on float32 rows of shape (8, 0): it raised RuntimeError: the kernel."),
+    "exits": (leaving, "it raised SystemExit"),
+    "recursion": (endless, "it raised RecursionError"),
+    "treacherous": (lambda s, m: Treacherous(), "it raised OSError"),
     "flag-dtype": (lambda s, m: Answer(weights(s, m), m.any(axis=1).astype(np.int64)), "'valid' flag of dtype int64"),
     "flag-shape": (lambda s, m: Answer(weights(s, m), m.any(axis=1)[:, None]), "Booleans of shape (8,), one per row"),
     "flag-list": (lambda s, m: Answer(weights(s, m), "yes"), "'valid' flag of dtype <U3"),  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_a_subject_that_raises_once_in_a_while_keeps_its_other_findings(
     report = judge(changed("bad.moody", forward=moody))
     errors = select(report, verdict="error")
     assert {f.family for f in errors} == {"batch empty"}
-    assert {"bad.moody.forward raised ValueError on float32 rows of shape (8, 0): an axis of length 0"} == {
+    assert {"bad.moody.forward failed on float32 rows of shape (8, 0): it raised ValueError: an axis of length 0."} == {
         f.diagnosis for f in errors
     }
     assert select(report, "spec_eq_weights", verdict="pass")

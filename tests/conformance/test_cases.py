@@ -131,23 +131,25 @@ def test_the_jacobian_is_asked_for_whole() -> None:
         assert (batch.scores[group] == batch.scores[group[0]]).all()
 
 
-def test_facts_hold_no_row_of_the_theorems_hypothesis_but_the_isolated_ones() -> None:
+def test_facts_hold_rows_that_are_not_real_and_their_neighbours() -> None:
     batch = made("facts")
     real = {batch.families[c] for c in np.unique(batch.family[batch.real])}
-    assert real <= {f for f in batch.families if f.startswith("empty")}
+    assert "beside unreal rows" in real
+    assert real <= {"beside unreal rows", "empty, nan vector"}
+    beside = np.flatnonzero(batch.family == batch.families.index("beside unreal rows"))
+    assert not batch.real[beside[1:-1] + 1].all()
 
 
-def test_vectors_are_never_constant_alone() -> None:
+def test_vectors_are_seldom_constant() -> None:
     """A constant lies in the null space of the Jacobian: a backward pass of zeros would look right."""
     batch = made("shapes", rows=416)
     for vector in (batch.cotangents, batch.tangents):
-        several = batch.mask.sum(axis=1) > 2
-        v = np.where(batch.mask, vector, np.nan)[several]
+        v = np.where(batch.mask, vector, np.nan)[batch.mask.sum(axis=1) > 2]
         constant = np.nanmax(v, axis=1) == np.nanmin(v, axis=1)
-        assert constant.mean() < 0.1  # a one-hot vector at a blocked key is constant on the allowed ones
-        one_hot = (vector == 1).sum(axis=1) == 1
-        assert (one_hot & ((vector != 0).sum(axis=1) == 1)).any()
+        assert 0.0 < constant.mean() < 0.3  # a one-hot vector at a blocked key is constant on the allowed ones
+        assert ((vector == 1).sum(axis=1) == 1).any()
         assert (np.abs(vector) > 900).any()
+        assert (vector == 0).all(axis=1).any()
 
 
 def test_every_shape_reaches_its_extreme() -> None:
@@ -174,8 +176,9 @@ def test_a_default_run_has_four_lengths_and_one_number_of_rows_for_each() -> Non
         shapes = {(c.rows, c.keys) for c in plan(effort, 0, DTYPES)}
         assert len({keys for _, keys in shapes}) <= 4
         assert len(shapes) <= 4, "a compiler sees every shape once"
-    lengths = {k for size in SIZES.values() for k in size.long} | {SHORT}
-    assert all(n % 4 for n in lengths), "no length is a multiple of the lanes of a vector"
+    lengths = {k for size in SIZES.values() for k in size.long}
+    assert all(n % 2 for n in lengths), "no long row is a multiple of the lanes of a vector"
+    assert SHORT % 16 == 0, "the short ones are"
     assert tuple(SIZES) == EFFORTS
 
 

@@ -135,7 +135,7 @@ def test_an_adapter_that_raises_shows_its_sentence(
         raise OSError("[bold]device[/bold] lost")
 
     text = shown(judge(changed("x.raises", forward=forward)))
-    assert "x.raises.forward raised OSError on float32 rows of shape" in text
+    assert "x.raises.forward failed on float32 rows of shape" in text
     assert "[bold]device[/bold] lost" in text, "what a backend says is no markup"
 
 

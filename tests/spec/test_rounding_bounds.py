@@ -24,7 +24,7 @@ TIERS = [(dtype, "strict") for dtype in DTYPES if dtype not in HALVES] + [
     (dtype, tier) for dtype in sorted(HALVES) for tier in ("mixed", "mixed-2", "half-ops")
 ]
 KINDS = ("shapes", "poison", "full", "single", "causal", "truncation", "mixture")
-BATCHES = [(kind, rows, keys) for kind in KINDS for rows, keys in ((104, 13), (52, 131))] + [("one", 24, 1)]
+BATCHES = [(kind, rows, keys) for kind in KINDS for rows, keys in ((104, 16), (52, 131))] + [("one", 24, 1)]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
