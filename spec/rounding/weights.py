@@ -84,9 +84,16 @@ def _block(
     up_most = np.expm1(a + np.log1p(alpha))
     down_most = -np.expm1(-a + np.log1p(-alpha))
     ups, downs = w * up_most, w * down_most
+    others_up, others_down = ups, downs
+    if model.cast_numerators:
+        # The sum may be built from the numerators before or after they are cast.
+        others_up = w * np.expm1(a + np.log1p(alpha) + np.log1p(model.u_cast))
+        others_down = w * -np.expm1(-a + np.log1p(-alpha) + np.log1p(-model.u_cast))
+        small = mask & (e < 4.0 * model.storage.lam)
+        tau_sum = tau_sum + small.sum(axis=1, keepdims=True) * model.tiny_storage / total
     # The sum, relative to S, when this key's numerator is at one end and all others are at the other.
-    low = np.maximum(ups - (downs.sum(axis=1, keepdims=True) - downs) - tau_sum, -0.999999)
-    high = (ups.sum(axis=1, keepdims=True) - ups) - downs + tau_sum
+    low = np.maximum(ups - (others_down.sum(axis=1, keepdims=True) - others_down) - tau_sum, -0.999999)
+    high = (others_up.sum(axis=1, keepdims=True) - others_up) - downs + tau_sum
     last_up = model.divisions * np.log1p(u) + np.log1p(model.u_cast)
     last_down = -model.divisions * np.log1p(-u) - np.log1p(-model.u_cast)
     sum_low = log_sum - np.log1p(low)
