@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import dataclass
 
 from ..adapters.registry import resolve, versions
@@ -110,15 +110,18 @@ def certify(
         events = run(chosen, cases, request.policy, results)
     else:
         events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
-    complete = True
+    complete, broken = True, ""
     try:
         for event in events:
             listen(event)
     except KeyboardInterrupt:
         complete = False
+    except BrokenExecutor:
+        complete = False
+        broken = "A worker process died (a crash in a backend, or too little memory)"
     found = list(findings(chosen, request.dtypes, results))
     certificate = _certificate(request, chosen, found, complete, started)
-    code, reason = _exit(request, certificate)
+    code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 
 
@@ -170,10 +173,10 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
     )
 
 
-def _exit(request: Request, certificate: Certificate) -> tuple[int, str]:
+def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, str]:
     """0 conforms, 1 does not. The reason names the first thing in the way."""
     if not certificate.complete:
-        return 1, "The run was interrupted: the certificate holds what was judged until then and certifies nothing."
+        return 1, f"{cut}: the certificate holds what was judged until then and certifies nothing."
     bad = [s.id for s in certificate.subjects if s.verdict in ("error", "fail")]
     if bad:
         return 1, f"Not certified: {', '.join(bad)}."

@@ -66,7 +66,7 @@ def main() -> None:
 @click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
 @click.option("--rounds", type=click.IntRange(1), help="Repeat the batches this many times, with fresh rows.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Worker processes.")
+@click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
 @click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
 def certify(
     targets: tuple[str, ...],
@@ -77,7 +77,7 @@ def certify(
     effort: str,
     rounds: int | None,
     seed: int,
-    jobs: int,
+    jobs: int | None,
     out: str | None,
 ) -> None:
     """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
@@ -89,16 +89,20 @@ def certify(
     from .certificate import write
     from .certification import Request, SuiteFault
     from .certification import certify as run
+    from .memory import keep_freed_memory
     from .terminal.progress import ProgressBar
     from .terminal.report import print_report
 
+    keep_freed_memory()
     errors = Console(stderr=True)
     try:
-        request = Request(targets, contract, require, specimens, dtypes or DTYPES, effort, seed, rounds)
+        request = Request(
+            targets, contract, require, specimens, tuple(dict.fromkeys(dtypes)) or DTYPES, effort, seed, rounds
+        )
     except ValueError as problem:
         raise Failure(str(problem)) from None
     try:
-        with _executor(jobs) as executor, ProgressBar(errors) as bar:
+        with _executor(jobs, effort, request.dtypes) as executor, ProgressBar(errors) as bar:
             report = run(request, listen=bar, executor=executor)
     except TargetError as problem:
         raise Failure(str(problem)) from None
@@ -116,14 +120,18 @@ def certify(
     sys.exit(report.exit_code)
 
 
-def _executor(jobs: int) -> Any:
-    """A process pool for more than one job, otherwise nothing."""
-    from concurrent.futures import ProcessPoolExecutor
+def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
+    """Worker processes, or nothing where starting them takes longer than they save."""
     from contextlib import nullcontext
-    from multiprocessing import get_context
 
-    # A forked framework may hang; a fresh interpreter does not.
-    return ProcessPoolExecutor(jobs, get_context("spawn")) if jobs > 1 else nullcontext()
+    if jobs is None:
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        jobs = 1 if effort == "smoke" else min(processors, len(set(dtypes)))
+    if jobs == 1:
+        return nullcontext()
+    from .pool import PoolByDtype
+
+    return PoolByDtype(jobs)
 
 
 @main.command("list")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
 
@@ -76,6 +76,8 @@ def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
     mine = [s for s in subjects if case.dtype in s.dtypes]
     for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods}:
         truth.budget(tier)
+    if truth.batch.forward_only:
+        return truth
     for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}:
         for side in SIDES:
             truth.derivative(side)
@@ -117,6 +119,8 @@ def _faults(case: Case, view: View, tallies: Tallies) -> None:
     for method in view.subject.methods:
         if method == "forward":
             answers = [view.forward]
+        elif view.batch.forward_only:
+            continue
         else:
             answers = [view.derivative(method, side) for side in ("cotangents", "tangents")]
         faults = [a.sentence for a in answers if isinstance(a, Fault)]
@@ -158,16 +162,8 @@ def _without_empty(batch: Batch) -> Batch:
     """The batch with each empty row replaced by the first row that is not."""
     donor = int(np.flatnonzero(~batch.empty)[0])
     rows = np.where(batch.empty, donor, np.arange(batch.shape[0]))
-    return Batch(
-        key=batch.key,
-        dtype=batch.dtype,
-        scores=batch.scores[rows],
-        mask=batch.mask[rows],
-        cotangents=batch.cotangents[rows],
-        tangents=batch.tangents[rows],
-        family=batch.family[rows],
-        families=batch.families,
-    )
+    parts = {name: getattr(batch, name)[rows] for name in ("scores", "mask", "cotangents", "tangents", "family")}
+    return replace(batch, relations={}, permutation=None, **parts)
 
 
 def merge(into: Results, more: Results) -> None:

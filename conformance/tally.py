@@ -21,10 +21,9 @@ def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
     failing = np.flatnonzero(outcome.failed)
     if len(failing):
         names[failing] = outcome.diagnose(failing)
-    for code, family in enumerate(batch.families):
-        here = batch.family == code
-        rows = np.flatnonzero(here & outcome.applies)
-        unmet = 0 if outcome.unmet is None else int((here & outcome.unmet).sum())
+    for family, members in zip(batch.families, batch.members, strict=True):
+        rows = members[outcome.applies[members]]
+        unmet = 0 if outcome.unmet is None else int(outcome.unmet[members].sum())
         if not len(rows) and not unmet:
             continue
         tally = Tally(tier=outcome.tier, checked=len(rows), unmet=unmet, elements=len(rows) * keys)

@@ -58,7 +58,7 @@ class View:
 
     def derivative_values(self, mode: Mode, side: Side) -> Floats | None:
         """The values of :meth:`derivative`, None when there is no such method or the call failed."""
-        if mode not in self.subject.methods:
+        if mode not in self.subject.methods or self.batch.forward_only:
             return None
         answer = self.derivative(mode, side)
         return answer.values if isinstance(answer, Returned) else None

@@ -24,7 +24,8 @@ class Batch:
     ``scores``, ``cotangents`` (g) and ``tangents`` (u) have shape ``(R, n)`` and the dtype named by ``dtype``; ``mask``
     is Boolean, True = allowed. ``family[r]`` indexes ``families``. Rows that belong together (a row and its shifted
     copy) are listed in ``relations``: name -> integer array of shape ``(k, 2)``; for a permuted copy
-    ``permutation[r]`` tells where each key of the first row went.
+    ``permutation[r]`` tells where each key of the first row went. A batch that is ``forward_only`` is not meant for
+    derivatives.
     """
 
     key: str
@@ -37,6 +38,7 @@ class Batch:
     families: tuple[str, ...]
     relations: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     permutation: npt.NDArray[np.int64] | None = None
+    forward_only: bool = False
 
     @property
     def format(self) -> Format:
@@ -52,6 +54,11 @@ class Batch:
     def scores64(self) -> Floats:
         """The scores, exactly, in float64."""
         return self.scores.astype(np.float64)
+
+    @cached_property
+    def members(self) -> list[npt.NDArray[np.int64]]:
+        """The rows of each family, in the order of ``families``."""
+        return [np.flatnonzero(self.family == code) for code in range(len(self.families))]
 
     @cached_property
     def empty(self) -> Bools:

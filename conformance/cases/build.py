@@ -21,6 +21,9 @@ SHORT = 16
 A multiple of every usual number of vector lanes and of small tiles; the long rows are a multiple of none.
 """
 
+FORWARD_ONLY = ("single", "causal", "truncation")
+"""Kinds that are there for statements about weights; as long rows they say nothing new about derivatives."""
+
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
@@ -235,4 +238,5 @@ def build(kind: str, key: str, seed: tuple[int, ...], dtype: str, rows: int, key
         families=parts["families"],
         relations=parts.get("relations", {}),
         permutation=parts.get("permutation"),
+        forward_only=kind in FORWARD_ONLY and keys > SHORT,
     )

@@ -40,19 +40,17 @@ def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
     row = np.arange(rows)
     kind = np.array(KINDS)[(row // 3) % len(KINDS)]
     large = 1000.0 if form.precision >= 24 else 100.0
-    # Most one-hot vectors stand at an allowed key; at a blocked one the derivative is exactly zero.
-    at = np.where(rng.random(rows) < 0.8, (rng.random((rows, keys)) + mask).argmax(axis=1), rng.integers(0, keys, rows))
-    one_hot = np.zeros_like(g)
-    one_hot[row, at] = 1.0
     huge = min(form.max / (8.0 * keys), 2.0**400)
-    chosen = {
-        "one-hot": one_hot,
-        "large plus small": large + g,
-        "wide": g * 2.0 ** rng.integers(-6, 6, (rows, keys)),
-        "constant": np.full_like(g, 3.0),
-        "zero": np.zeros_like(g),
-        "huge": np.clip(g, -3.0, 3.0) / 3.0 * huge,
-    }
-    for name, values in chosen.items():
-        g = np.where((kind == name)[:, None], values, g)
+    # Most one-hot vectors stand at an allowed key; at a blocked one the derivative is exactly zero.
+    hot = kind == "one-hot"
+    order = rng.random((int(hot.sum()), keys))
+    at = np.where(rng.random(len(order)) < 0.8, (order + mask[hot]).argmax(axis=1), order.argmax(axis=1))
+    g[hot] = 0.0
+    g[row[hot], at] = 1.0
+    g[kind == "large plus small"] += large
+    wide = kind == "wide"
+    g[wide] *= 2.0 ** rng.integers(-6, 6, (int(wide.sum()), keys))
+    g[kind == "constant"] = 3.0
+    g[kind == "zero"] = 0.0
+    g[kind == "huge"] = np.clip(g[kind == "huge"], -3.0, 3.0) / 3.0 * huge
     return g

@@ -72,6 +72,9 @@ def blind_rows(view: View) -> Bools:
 def _in_unit_interval(view: View, y: Floats) -> Outcome:
     """Weights are ``>= 0`` exactly and ``<= 1`` up to the budget of the weight itself."""
     budget = view.truth.budget(view.tier("forward")).error
+    if np.all((y >= 0.0) & (y <= 1.0)):
+        zero = np.zeros(len(y))
+        return _range_outcome(view, y, RowWise(zero > 0.0, np.full(len(y), -1), zero, zero, zero))
     with np.errstate(invalid="ignore"):
         # The distance to [0, 1]; nothing is granted below 0.
         error = np.where(np.isnan(y), np.nan, np.maximum(np.maximum(y - 1.0, -y), 0.0))
@@ -79,10 +82,14 @@ def _in_unit_interval(view: View, y: Floats) -> Outcome:
         bad = ~(error <= granted)
     ratio = np.where(bad, np.inf, 0.0)
     np.divide(error, granted, out=ratio, where=granted > 0.0)
+    return _range_outcome(view, y, Comparison(error, granted, ratio, bad).everywhere)
+
+
+def _range_outcome(view: View, y: Floats, rows: RowWise) -> Outcome:
     outcome = from_entries(
         RANGE,
         "weights",
-        Comparison(error, granted, ratio, bad).everywhere,
+        rows,
         view.batch.real,
         diagnose=lambda r: weights_fault(view, r),
         returned=y,

@@ -54,16 +54,18 @@ def _difference(
     """``|got - expected|`` against the sum of both budgets; the verdict is that of every row on each of the sides."""
     total = view.batch.shape[0]
     error, budget, bad, member = np.zeros(total), np.zeros(total), np.zeros(total, bool), np.zeros(total, bool)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        distance = np.abs(got - expected)
-        ratio = np.where(allowed > 0.0, distance / np.where(allowed > 0.0, allowed, 1.0), (distance > 0.0) * np.inf)
-        ratio = np.where(np.isnan(distance), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
-    worst = (np.arange(len(got)), ratio.argmax(axis=1))
+    same = np.array_equal(got, expected)
     for rows in sides:
-        error[rows], budget[rows] = distance[worst], allowed[worst]
-        bad[rows] = ~np.all(distance <= allowed, axis=1)
         member[rows] = True
-    same = bool((got == expected).all())
+    if not same:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            distance = np.abs(got - expected)
+            ratio = np.where(allowed > 0.0, distance / np.where(allowed > 0.0, allowed, 1.0), (distance > 0.0) * np.inf)
+            ratio = np.where(np.isnan(distance), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
+        worst = (np.arange(len(got)), ratio.argmax(axis=1))
+        for rows in sides:
+            error[rows], budget[rows] = distance[worst], allowed[worst]
+            bad[rows] = ~np.all(distance <= allowed, axis=1)
     return from_rows(
         (name,),
         "difference",

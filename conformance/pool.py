@@ -1,0 +1,51 @@
+"""Worker processes that each keep to their own dtypes.
+
+A framework that compiles does so once per shape and dtype in every process: with the dtypes dealt out, nothing is
+compiled twice.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from ..spec.formats import DTYPES
+from .cases import Case
+from .memory import keep_freed_memory
+
+TURN = (0, 1, 1, 0)
+"""Which of two workers takes each dtype, in the order of ``DTYPES``: the double-double oracle of float64 and the slow
+native float16 of some backends fall to different ones."""
+
+
+class PoolByDtype(Executor):
+    """An executor for functions whose first argument is a :class:`~hardmask.conformance.cases.Case`.
+
+    ``jobs`` processes at most, started when they are first needed. They ignore Ctrl-C, which the main process handles.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        # A forked framework may hang; a fresh interpreter does not.
+        fresh = get_context("spawn")
+        self._slots = [ProcessPoolExecutor(1, fresh, _begin) for _ in range(max(1, jobs))]
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Queue a call on the worker of its case's dtype."""
+        case = args[0]
+        assert isinstance(case, Case)
+        number = DTYPES.index(case.dtype)
+        slot = TURN[number] if len(self._slots) == 2 else number
+        return self._slots[slot % len(self._slots)].submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Stop the workers."""
+        for slot in self._slots:
+            slot.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def _begin() -> None:
+    keep_freed_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
