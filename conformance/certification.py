@@ -119,7 +119,11 @@ def certify(
     except BrokenExecutor:
         complete = False
         broken = "A worker process died (a crash in a backend, or too little memory)"
-    found = list(findings(chosen, request.dtypes, results))
+    found: list[Finding] = []
+    try:
+        found.extend(findings(chosen, request.dtypes, results))
+    except KeyboardInterrupt:
+        complete = False
     certificate = _certificate(request, chosen, found, complete, started)
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)

@@ -109,6 +109,9 @@ def certify(
     except SuiteFault as fault:
         click.echo(str(fault), err=True)
         sys.exit(3)
+    except KeyboardInterrupt:
+        click.echo("Interrupted before anything was judged.", err=True)
+        sys.exit(1)
     console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
     print_report(report, console)
     if out is not None:
