@@ -8,6 +8,7 @@ lines. Blank lines, the width of gaps, and the share of a budget that was used a
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import runpy
 import shlex
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -27,6 +29,7 @@ PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
 OWN_TESTS = {"howto-adapter.md"}  # tests/adapters/test_howto.py runs its snippets on every subject that they make
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 ANY = "…"
+MEND = "To show what it prints now, run: python tests/docs/refresh.py"
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -130,7 +133,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path) -> None:
             continue
         assert "hardmask certify" not in command or "--effort" in command, f"'{command}' must name the effort it shows."
         line = missing(shown, output)
-        assert line is None, f"'{command}' on {page.name} no longer prints: {line}\nIt prints:\n{output}"
+        assert line is None, f"'{command}' on {page.name} no longer prints: {line}\n{MEND}\nIt prints:\n{output}"
 
 
 @pytest.mark.parametrize("page", executed(python=True), ids=lambda page: page.name)
@@ -139,7 +142,7 @@ def test_the_sessions_of_a_page_run_as_shown(page: Path) -> None:
     assert test.examples
     output: list[str] = []
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=output.append)
-    assert result.failed == 0, "".join(output)
+    assert result.failed == 0, "".join([*output, MEND])
 
 
 def anchors(page: Path) -> set[str]:
@@ -181,3 +184,32 @@ def test_a_missing_line_is_noticed() -> None:
     assert missing(["a b"], output) == "(the output goes on) c .84"
     assert missing(["x pass .9 y"], "x pass .8 y") is None
     assert missing(["x pass .9"], "x FAIL .9") == "x pass #"
+
+
+def refresher(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script that rewrites the pages; as a script it finds this module beside it."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    return importlib.import_module("refresh")
+
+
+def test_the_refreshed_lines_are_those_most_like_the_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    selected = refresher(monkeypatch).selected
+    output = "title\n\nscore 7 8 9\nreturned 0 0\nscore 1 2 3\nreturned 4 5\nend of it\n"
+    assert selected(["anything"], output) == [line for line in output.splitlines() if line]
+    assert selected(["titel", ANY, "returned 4 6", "end of it", ANY], output) == [
+        *("title", ANY),
+        *("returned 4 5", "end of it", ANY),
+    ]
+    assert selected([ANY, "score 6 5 4", ANY, "returned 1 1"], output) == [ANY, "score 7 8 9", ANY, "returned 0 0"]
+
+
+def test_a_refreshed_page_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\n# f.py\nprint(1)\nprint(2)\n```\n\n```console\n$ python f.py\n3\n…\n```\n\n"
+        "```python\n>>> x = 2\n>>> x + x\n5\n```\n\n```python\n>>> x\n3\n```\n"
+    )
+    assert refresher(monkeypatch).refresh(page)
+    assert commands(page) == [("python f.py", ["1", "…"])]
+    assert sessions(page) == ">>> x = 2\n>>> x + x\n4\n\n>>> x\n2\n"
+    assert not refresher(monkeypatch).refresh(page)

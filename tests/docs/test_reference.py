@@ -7,16 +7,20 @@ import inspect
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import msgspec
+import numpy as np
 import pytest
 
+from hardmask.adapters import resolve
 from hardmask.adapters.subject import Role, Subject
 from hardmask.conformance import checks, diagnosis
-from hardmask.conformance.cases.build import SHORT
+from hardmask.conformance.cases.build import FORWARD_ONLY, SHORT
 from hardmask.conformance.cases.plan import EFFORTS, SIZES, plan
+from hardmask.conformance.cases.scores import SHAPES
+from hardmask.conformance.cases.vectors import KINDS
 from hardmask.conformance.certification import REQUIREMENTS, Request
 from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
@@ -85,8 +89,8 @@ def test_the_rounding_model_of_the_budgets_page_is_that_of_strict() -> None:
         strict = model("strict", dtype)
         assert f"{power} for {dtype}" in rows["u"]
         assert strict.u == FORMATS[dtype].u == 2.0 ** -int("".join(str("⁰¹²³⁴⁵⁶⁷⁸⁹".index(c)) for c in power[2:]))
-        assert rows["u_s"] == "0"
-        assert strict.u_storage == 0.0
+        assert rows["σ(x)"] == "0"
+        assert not strict.storage_error(np.array([0.0, 0.3, 1.0])).any()
         assert rows["α"].startswith(f"{strict.alpha:g} ")
         assert rows["divisions"] == str(strict.divisions)
         assert (rows["flush"] == "yes") == strict.flush
@@ -118,6 +122,56 @@ def test_the_efforts_are_those_of_the_plan() -> None:
         short = {c.keys for c in plan(name, 0, ["float32"])} - set(size.long)
         assert short == {0, 1, SHORT}
     assert f"length 0, 1 and {SHORT}" in PAGE
+
+
+def test_every_family_is_described() -> None:
+    described = names(table("scores")) + names(table("family"))
+    assert len(set(described)) == len(described)
+    batches = [case.build() for case in plan("default", 0, ["float32"])]
+    assert set(described) == {family for batch in batches for family in batch.families}
+    assert set(names(table("scores"))) == set(SHAPES)
+    assert len(KINDS) == len(set(KINDS)) + 3  # Gaussian and unit vectors come up more often than the others
+    (told,) = re.findall(r"The vectors of the derivatives are (.*?), in turn\.", PAGE, re.S)
+    assert len(re.split(r",\s|\sand\s", told)) == len(set(KINDS))
+    (weights_only,) = re.findall(r"Of the long rows,\s(.*?) judge the weights only", PAGE)
+    assert tuple(re.findall(r"`(\w+)`", weights_only)) == FORWARD_ONLY
+
+
+def test_every_promise_is_described_and_no_other_is_known() -> None:
+    described = names(table("promise"))
+    assert Subject("a", lambda s, m: s, promises=frozenset(described)).promises == set(described)
+    required = set(described) - {"vjp-from-output"}
+    assert required == set(REQUIREMENTS) - {"zero", "complete"} == {key.replace("_", "-") for key in PROMISES}
+
+
+def test_a_subject_may_raise_on_rows_that_no_theorem_speaks_of_and_nowhere_else() -> None:
+    (good,) = resolve(["numpy.softmax-where"])
+
+    def careful(scores: Any, mask: Any) -> Any:
+        if not np.isfinite(scores[mask].astype(float)).all():
+            raise FloatingPointError("not a number")
+        return good.forward(scores, mask)
+
+    def picky(scores: Any, mask: Any) -> Any:
+        if (scores[mask] == 0.0).any():
+            raise FloatingPointError("a zero")
+        return good.forward(scores, mask)
+
+    subjects = [Subject(f"a.{f.__name__}", f, contract="zero+valid") for f in (careful, picky)]
+    report = run_certify(Request(("x",), effort="smoke", dtypes=("float32",)), subjects=subjects)
+    assert [s.verdict for s in report.certificate.subjects] == ["pass", "error"]
+    facts = [f for f in report.certificate.findings if f.subject == "a.careful" and "not a number" in f.diagnosis]
+    assert facts
+    assert {f.verdict for f in facts} == {"hypothesis-unmet"}
+
+
+def test_what_a_subject_prints_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def loud(scores: Any, mask: Any) -> Any:
+        print("LOUD")
+        return np.zeros_like(scores)
+
+    run_certify(Request(("x",), effort="smoke", dtypes=("float32",)), subjects=[Subject("a.loud", loud)])
+    assert capsys.readouterr().out == ""
 
 
 def test_the_options_and_their_defaults() -> None:
