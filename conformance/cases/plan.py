@@ -48,8 +48,8 @@ class Effort:
 
 SIZES: dict[str, Effort] = {
     "smoke": Effort(rows=104, long=(), rounds=1),
-    "default": Effort(rows=1536, long=(131,), rounds=1),
-    "deep": Effort(rows=1536, long=(131, 67, 259, 1031), rounds=8),
+    "default": Effort(rows=1552, long=(131,), rounds=1),
+    "deep": Effort(rows=1552, long=(131, 67, 259, 1031), rounds=8),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.table import Table
@@ -60,13 +61,15 @@ def cell(findings: Sequence[Finding]) -> Text:
 def used(ratio: float) -> str:
     """A share of the budget in a few characters.
 
-    >>> used(0.9871), used(3.2e5), used(3.2e7), used(0.0)
+    A share below the whole is rounded down: only what exceeds its budget reads 1.00 or more.
+
+    >>> used(0.9989), used(3.2e5), used(3.2e7), used(0.0)
     ('.99', '3e+05', '>1e+06', '0')
     """
     if ratio == 0.0:
         return "0"
-    if ratio < 0.995:
-        return f"{ratio:.2f}"[1:] if ratio >= 0.005 else "<.01"
+    if ratio < 1.0:
+        return f"{math.floor(100.0 * ratio) / 100.0:.2f}"[1:] if ratio >= 0.01 else "<.01"
     if ratio < 100.0:
         return f"{ratio:.2f}"
     return f"{ratio:.0e}" if ratio <= 1e6 else ">1e+06"
