@@ -72,7 +72,7 @@ def test_a_cell_shows_the_verdict_and_the_budget_used(name: str) -> None:
 
 def test_numbers_are_short() -> None:
     assert [used(x) for x in (0.0, 0.001, 0.005, 0.5, 0.9949, 0.996, 1.0, 99.0, 1e9)] == [
-        "0", "<.01", ".01", ".50", ".99", "1.00", "1.00", "99.00", ">1e+06"
+        "0", "<.01", "<.01", ".50", ".99", ".99", "1.00", "99.00", ">1e+06"
     ]  # fmt: skip
 
 
