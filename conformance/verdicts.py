@@ -174,10 +174,10 @@ def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, W
     enclosure, exact = TRUE_OF_ROWS.get(worst.quantity), None
     # A promise speaks of rows with an allowed score that is no real number: nothing is true of them.
     real = bool(np.isfinite(worst.scores[worst.mask]).all())
-    if real and worst.quantity in ("weights", "vjp", "jvp"):
+    if real and worst.quantity != "valid":
         true = enclose(worst.scores.tolist(), worst.mask.tolist(), _vector(worst))
         exact = [str(x) for x in true]
-        if worst.index >= 0:
+        if enclosure is None and worst.index >= 0:
             enclosure = [repr(x) for x in true[worst.index].floats()]
     return enclosure, Witness(
         batch=worst.batch,

@@ -79,6 +79,7 @@ def _pair(
         returned=first,
         tier=view.tier(left[0]),
         unmet=~batch.real,
+        side=left[1],
         second=second,
         remark=remark,
     )
@@ -123,5 +124,6 @@ def _jacobian(view: View) -> Iterator[Outcome]:
         diagnose=lambda r: np.full(len(r), "JVP and VJP disagree", dtype=object),
         returned=reverse,
         tier=view.tier("vjp"),
+        side="cotangents",
         remark="full Jacobian by both modes",
     )
