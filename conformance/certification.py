@@ -188,11 +188,12 @@ def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, st
     for f in certificate.findings:
         by_cell.setdefault((f.subject, f.declaration, f.dtype), []).append(f)
     for (subject, name, dtype), cell in by_cell.items():
-        if combine(f.verdict for f in cell) == "vacuous":
+        judged = [f for f in cell if f.checked]
+        if judged and all(f.verdict == "vacuous" for f in judged):
             return 1, f"Not certified: the budget of {subject} says nothing about {name} in {dtype}."
-    judged = {f.subject for f in certificate.findings if f.checked}
+    reached = {f.subject for f in certificate.findings if f.checked}
     for s in certificate.subjects:
-        if s.id not in judged:
+        if s.id not in reached:
             offered = ", ".join(s.dtypes) or "no dtype"
             return 1, f"Not certified: the forward pass of {s.id} was never judged; it offers {offered}."
     if "complete" in request.require:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -101,6 +102,7 @@ def certify(
         )
     except ValueError as problem:
         raise Failure(str(problem)) from None
+    path = _writable(out)
     try:
         with _executor(jobs, effort, request.dtypes) as executor, ProgressBar(errors) as bar:
             report = run(request, listen=bar, executor=executor)
@@ -114,13 +116,23 @@ def certify(
         sys.exit(1)
     console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
     print_report(report, console)
-    if out is not None:
+    if path is not None:
         try:
-            write(report.certificate, out)
+            write(report.certificate, path)
         except OSError as problem:
             raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
         console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
     sys.exit(report.exit_code)
+
+
+def _writable(out: str | None) -> Path | None:
+    """The absolute path of the certificate, found out before the run: a subject may change the folder."""
+    if out is None:
+        return None
+    path = Path(out).absolute()
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise Failure(f"The certificate cannot be written to '{out}': its folder is not there, or is read-only.")
+    return path
 
 
 def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:

@@ -20,10 +20,14 @@ from .checks import CHECKS, SERVED_BY
 from .checks.derivative import SIDES
 from .checks.facts import fact
 from .checks.forward import VALUES
+from .diagnosis import weights_fault
 from .judgement import Tally
 from .tally import Tallies, count
 from .truth import Truth
 from .view import View
+
+LEAKS = ("uniform", "raw softmax")
+"""Diagnoses of empty rows that read what the mask forbids, under any contract."""
 
 Results = dict[tuple[str, str], Tallies]
 """Keyed by subject id and dtype."""
@@ -154,7 +158,10 @@ def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> No
             tally.errors.append(answer.sentence)
     else:
         tally.failed = tally.checked
-        tally.diagnoses["not rejected"] = tally.failed
+        names = weights_fault(view, np.flatnonzero(batch.empty))
+        for name in names:
+            word = name if name in LEAKS else "not rejected"
+            tally.diagnoses[word] = tally.diagnoses.get(word, 0) + 1
     tallies["empty_row", "empty" if batch.empty.all() else "one empty row"] = tally
 
 
