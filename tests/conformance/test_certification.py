@@ -171,6 +171,17 @@ def test_a_budget_that_tells_nothing_is_vacuous(
     report = judge(good)
     assert {f.verdict for f in select(report, "spec_eq_weights", family="ties")} == {"vacuous"}
     assert report.certificate.subjects[0].verdict == "vacuous"
+
+
+def test_a_cell_that_is_wholly_vacuous_certifies_nothing(
+    good: Subject, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One vacuous family among others is named; where all of them are, the theorem was not judged."""
+    import hardmask.conformance.verdicts as verdicts
+
+    original = verdicts.verdict_of
+    monkeypatch.setattr(verdicts, "verdict_of", lambda t: "vacuous" if original(t) == "pass" else original(t))
+    report = judge(good)
     assert report.exit_code == 1
     assert report.reason.startswith("Not certified: the budget of test.good says nothing about ")
 
