@@ -158,10 +158,9 @@ def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> No
             tally.errors.append(answer.sentence)
     else:
         tally.failed = tally.checked
-        names = weights_fault(view, np.flatnonzero(batch.empty))
-        for name in names:
-            word = name if name in LEAKS else "not rejected"
-            tally.diagnoses[word] = tally.diagnoses.get(word, 0) + 1
+        names = weights_fault(view, np.flatnonzero(batch.empty)).tolist()
+        leaks = {word: names.count(word) for word in LEAKS if word in names}
+        tally.diagnoses = leaks or {"not rejected": tally.failed}
     tallies["empty_row", "empty" if batch.empty.all() else "one empty row"] = tally
 
 
