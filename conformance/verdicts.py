@@ -111,14 +111,14 @@ def verdict_of(tally: Tally) -> Verdict:
 def _diagnosis(tally: Tally) -> str:
     """The most frequent fault, with two exceptions. A softmax of the raw scores outranks "uniform": a penalty that
     swallows small scores looks uniform on most rows, while a replacement never shows the raw scores. And any name of a
-    policy outranks "not zero", which is all that can be said of the derivatives that follow from it."""
+    policy outranks "not zero" and "not rejected", which are all that can be said of some of its consequences."""
     if tally.errors:
         return tally.errors[0]
     if not tally.diagnoses:
         return "; ".join(f for f in tally.facts if f)
     counts = dict(tally.diagnoses)
     if POLICIES & counts.keys():
-        counts.pop("not zero", None)
+        counts = {name: count for name, count in counts.items() if name not in ("not zero", "not rejected")}
     most = max(sorted(counts), key=lambda name: counts[name])
     return "raw softmax" if most == "uniform" and "raw softmax" in counts else most
 
