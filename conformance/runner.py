@@ -26,8 +26,8 @@ from .tally import Tallies, count
 from .truth import Truth
 from .view import View
 
-LEAKS = ("uniform", "raw softmax")
-"""Diagnoses of empty rows that read what the mask forbids, under any contract."""
+VAGUE = ("empty row", "not zero", "declaration stale")
+"""Diagnoses of an empty row that name no policy: where the call should have raised, that is all there is to say."""
 
 Results = dict[tuple[str, str], Tallies]
 """Keyed by subject id and dtype."""
@@ -158,9 +158,9 @@ def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> No
             tally.errors.append(answer.sentence)
     else:
         tally.failed = tally.checked
-        names = weights_fault(view, np.flatnonzero(batch.empty)).tolist()
-        leaks = {word: names.count(word) for word in LEAKS if word in names}
-        tally.diagnoses = leaks or {"not rejected": tally.failed}
+        for name in weights_fault(view, np.flatnonzero(batch.empty)).tolist():
+            word = "not rejected" if name in VAGUE else name
+            tally.diagnoses[word] = tally.diagnoses.get(word, 0) + 1
     tallies["empty_row", "empty" if batch.empty.all() else "one empty row"] = tally
 
 

@@ -20,6 +20,7 @@ from .runner import Results, methods_of
 UNMET = "(hypothesis unmet)"
 NOT_RUN = "(not run)"
 POLICIES = frozenset({"raw softmax", "uniform", "one key"})
+VAGUE = frozenset({"not zero", "not rejected"})
 """Diagnoses that say what a backend does with an empty row."""
 
 TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
@@ -118,7 +119,7 @@ def _diagnosis(tally: Tally) -> str:
         return "; ".join(f for f in tally.facts if f)
     counts = dict(tally.diagnoses)
     if POLICIES & counts.keys():
-        counts = {name: count for name, count in counts.items() if name not in ("not zero", "not rejected")}
+        counts = {name: count for name, count in counts.items() if name not in VAGUE}
     most = max(sorted(counts), key=lambda name: counts[name])
     return "raw softmax" if most == "uniform" and "raw softmax" in counts else most
 
