@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES, HALVES
+from ..spec.rounding import TIERS
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -69,7 +70,8 @@ class Subject:
     - ``promises``: optional promises, of ``"isolation"``, ``"allowed-nan-visible"``, ``"vjp-from-output"`` (the
       backward pass consumes the weights that the forward returned).
 
-    Raises ValueError for an empty id, an unknown dtype, contract, role, or promise.
+    Raises ValueError for an unusable id, an unknown dtype, contract, role, tier or promise, and for a reason without
+    words.
     """
 
     id: str
@@ -101,6 +103,9 @@ class Subject:
         unknown = self.promises - {"isolation", "allowed-nan-visible", "vjp-from-output"}
         if unknown:
             raise ValueError(f"Subject '{self.id}' promises '{min(unknown)}', which hardmask does not know.")
+        for tier in [self.tier] if isinstance(self.tier, str) else self.tier.values():
+            if tier not in TIERS:
+                raise ValueError(f"Subject '{self.id}' declares the tier '{tier}'; choose one of: {', '.join(TIERS)}.")
         for key, reason in self.unsupported.items():
             if not isinstance(reason, str):
                 raise ValueError(f"Subject '{self.id}' gives no reason in words why '{key}' is unsupported.")

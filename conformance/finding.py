@@ -59,16 +59,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     verdict: Verdict
     diagnosis: str
-    checked: int
-    failed: int
-    unmet: int
-    elements: int
-    tier: str
-    ratio: float | None
-    error: float | None
-    budget: float | None
-    enclosure: list[str] | None
-    witness: Witness | None
+    checked: int = 0
+    failed: int = 0
+    unmet: int = 0
+    elements: int = 0
+    tier: str = ""
+    ratio: float | None = None
+    error: float | None = None
+    budget: float | None = None
+    enclosure: list[str] | None = None
+    witness: Witness | None = None
 
 
 class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):

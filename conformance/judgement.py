@@ -68,6 +68,19 @@ class RowWise:
     budget: Floats
 
 
+def used(error: Floats, budget: Floats) -> Floats:
+    """``error / budget``, of any shape; infinite where the error is not a number, or is not 0 and the budget is.
+
+    >>> used(np.array([1.0, 0.0, 1.0, np.nan]), np.array([2.0, 0.0, 0.0, 1.0]))
+    array([0.5, 0. , inf, inf])
+    """
+    share = np.where(error == 0.0, 0.0, np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.divide(error, budget, out=share, where=budget > 0.0)
+    share[np.isnan(share)] = np.inf
+    return share
+
+
 def by_referee(truth: Truth, side: Side | None = None) -> Resolve:
     """Let the referee decide open entries of the weights, or with ``side`` of the derivative along those vectors."""
 
@@ -90,12 +103,8 @@ def compare(exact: Exact, returned: Floats, budget: Floats, resolve: Resolve) ->
         limit = budget[rows]
         with np.errstate(invalid="ignore", over="ignore"):
             over = ~(e <= limit)
-            positive = limit > 0.0
-            share = np.where(over, np.inf, 0.0)
-            np.divide(e, limit, out=share, where=positive)
-            share[np.isnan(share)] = np.inf
-            doubtful = positive & np.isfinite(e) & (np.abs(e - limit) <= slack)
-        error[rows], ratio[rows], bad[rows] = e, share, over
+            doubtful = (limit > 0.0) & np.isfinite(e) & (np.abs(e - limit) <= slack)
+        error[rows], ratio[rows], bad[rows] = e, used(e, limit), over
         for r in np.flatnonzero(np.any(doubtful, axis=1)) + rows.start:
             entries = np.flatnonzero(doubtful[r - rows.start]).tolist()
             bad[r, entries] = resolve(int(r), entries, returned[r, entries].tolist(), budget[r, entries].tolist())
@@ -177,9 +186,7 @@ def from_rows(
     **more: Any,
 ) -> Outcome:
     """An outcome from one number per row, such as a row sum."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        ratio = np.where(budget > 0.0, error / np.where(budget > 0.0, budget, 1.0), np.where(bad, np.inf, 0.0))
-    ratio = np.where(np.isnan(ratio), np.inf, ratio)
+    ratio = used(error, budget)
     index = np.full(len(error), -1)
     return Outcome(
         declarations, quantity, applies, applies & bad, ratio, error, budget, index, diagnose, returned, tier, **more

@@ -132,11 +132,8 @@ def _faults(case: Case, view: View, tallies: Tallies) -> None:
             continue
         if case.kind == "facts" and all(a.raised for a in answers if isinstance(a, Fault)):
             # Rows that no theorem speaks of may be refused; the other batches hold the rows that may not.
-            for family in view.batch.families:
-                refused = Tally(
-                    tier=view.tier(method), unmet=int((view.batch.family == view.batch.families.index(family)).sum())
-                )
-                refused.facts.append(faults[0])
+            for family, members in zip(view.batch.families, view.batch.members, strict=True):
+                refused = Tally(tier=view.tier(method), unmet=len(members), facts=faults[:1])
                 tallies.setdefault((VALUES[0], family), refused)
             continue
         for name, served in SERVED_BY.items():

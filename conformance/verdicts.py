@@ -83,16 +83,7 @@ def _empty(
         family=family,
         verdict=verdict,
         diagnosis=diagnosis,
-        checked=0,
-        failed=0,
         unmet=unmet,
-        elements=0,
-        tier="",
-        ratio=None,
-        error=None,
-        budget=None,
-        enclosure=None,
-        witness=None,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...spec.batch import Bools
 from ...spec.rounding import Mode, inner_budget
 from ..diagnosis import derivative_fault
-from ..judgement import Codes, Names, Outcome, from_rows
+from ..judgement import Codes, Names, Outcome, from_rows, used
 from ..truth import Side
 from ..view import View
 
@@ -101,12 +101,7 @@ def _jacobian(view: View) -> Iterator[Outcome]:
         error = np.abs(reverse[groups] - forward[groups].transpose(turn))
     by_reverse = view.derivative_budget("vjp", "cotangents")[groups]
     allowed = by_reverse + view.derivative_budget("jvp", "tangents")[groups].transpose(turn)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(
-            allowed > 0.0, error / np.where(allowed > 0.0, allowed, 1.0), np.where(error == 0.0, 0.0, np.inf)
-        )
-    ratio = np.where(np.isnan(ratio), np.inf, ratio)
-    worst = ratio.argmax(axis=2)[..., None]
+    worst = used(error, allowed).argmax(axis=2)[..., None]
     rows = view.batch.shape[0]
     row_error, row_budget, bad = np.zeros(rows), np.zeros(rows), np.zeros(rows, bool)
     row_error[groups] = np.take_along_axis(error, worst, axis=2)[..., 0]

@@ -9,7 +9,7 @@ import numpy as np
 from ...spec.batch import Bools, Floats
 from ..contracted import contracted
 from ..diagnosis import weights_fault
-from ..judgement import Comparison, Outcome, RowWise, from_entries, from_rows
+from ..judgement import Comparison, Outcome, RowWise, from_entries, from_rows, used
 from ..view import View
 
 VALUES = ("getScalar_hardMaskedSoftmaxVecSpec", "spec_eq_weights")
@@ -80,9 +80,7 @@ def _in_unit_interval(view: View, y: Floats) -> Outcome:
         error = np.where(np.isnan(y), np.nan, np.maximum(np.maximum(y - 1.0, -y), 0.0))
         granted = np.where(y > 1.0, budget, 0.0)
         bad = ~(error <= granted)
-    ratio = np.where(bad, np.inf, 0.0)
-    np.divide(error, granted, out=ratio, where=granted > 0.0)
-    return _range_outcome(view, y, Comparison(error, granted, ratio, bad).everywhere)
+    return _range_outcome(view, y, Comparison(error, granted, used(error, granted), bad).everywhere)
 
 
 def _range_outcome(view: View, y: Floats, rows: RowWise) -> Outcome:

@@ -10,7 +10,7 @@ from ...spec.batch import Floats
 from ..calls import Returned, call
 from ..cases.build import SHORT
 from ..diagnosis import weights_fault
-from ..judgement import Codes, Names, Outcome, from_rows
+from ..judgement import Codes, Names, Outcome, from_rows, used
 from ..view import View
 
 NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance", "position": "batch_invariance"}
@@ -58,11 +58,9 @@ def _difference(
     for rows in sides:
         member[rows] = True
     if not same:
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore"):
             distance = np.abs(got - expected)
-            ratio = np.where(allowed > 0.0, distance / np.where(allowed > 0.0, allowed, 1.0), (distance > 0.0) * np.inf)
-            ratio = np.where(np.isnan(distance), np.inf, np.where(np.isnan(ratio), 0.0, ratio))
-        worst = (np.arange(len(got)), ratio.argmax(axis=1))
+        worst = (np.arange(len(got)), used(distance, allowed).argmax(axis=1))
         for rows in sides:
             error[rows], budget[rows] = distance[worst], allowed[worst]
             bad[rows] = ~np.all(distance <= allowed, axis=1)
