@@ -23,7 +23,10 @@ STYLES: dict[Verdict, str] = {
 SHORT: dict[str, str] = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
 COLUMNS = 5
-"""Subjects side by side in one table."""
+"""Subjects side by side in one table, at most."""
+
+NAMES, CELL = 42, 16
+"""Widths of the column of names and of a subject's column, in characters."""
 
 
 def short_name(declaration: str) -> str:
@@ -75,15 +78,16 @@ def used(ratio: float) -> str:
     return f"{ratio:.0e}" if ratio <= 1e6 else ">1e+06"
 
 
-def tables(certificate: Certificate) -> Iterator[Table]:
-    """One table for every few subjects of an adapter: declarations down, subjects across."""
+def tables(certificate: Certificate, width: int = NAMES + COLUMNS * CELL) -> Iterator[Table]:
+    """One table for every few subjects of an adapter, as many as fit: declarations down, subjects across."""
+    columns = max(1, min(COLUMNS, (width - NAMES) // CELL))
     by_cell: dict[tuple[str, str], list[Finding]] = {}
     for f in certificate.findings:
         by_cell.setdefault((f.declaration, f.subject), []).append(f)
     for adapter in dict.fromkeys(s.adapter for s in certificate.subjects):
         mine = [s for s in certificate.subjects if s.adapter == adapter]
-        for start in range(0, len(mine), COLUMNS):
-            part = mine[start : start + COLUMNS]
+        for start in range(0, len(mine), columns):
+            part = mine[start : start + columns]
             table = Table(title=None, show_lines=False, pad_edge=False, box=None, header_style="bold")
             table.add_column(adapter, no_wrap=True)
             for s in part:

@@ -19,7 +19,7 @@ BLOCKS = 6
 def print_report(report: Report, console: Console) -> None:
     """The tables, the failures, what was not judged, and the verdict with its seed."""
     certificate = report.certificate
-    for table in tables(certificate):
+    for table in tables(certificate, console.width):
         console.print(table)
         console.print()
     shown: dict[str, int] = {}
