@@ -32,6 +32,8 @@ NOT_SHOWN = (
     "Other versions, devices, shapes, axes, layouts and execution paths of the same framework were not run.",
     "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
     "derivative, the causal-mask lemmas, and the second derivative.",
+    "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
+    "judged against their true values.",
     "Masked attention, log-softmax and dropout are not judged.",
 )
 
@@ -59,6 +61,10 @@ class Request:
         for name in self.require:
             if name not in REQUIREMENTS:
                 raise ValueError(f"There is no requirement '{name}'. Choose from: {', '.join(REQUIREMENTS)}.")
+        if "zero" in self.require and self.contract is not None and not contract(self.contract).zero:
+            raise ValueError(
+                f"'zero' is required and the contract '{self.contract}' is asked for: no run can do both. Drop one."
+            )
         formats(self.dtypes)
         if self.effort not in EFFORTS:
             raise ValueError(f"There is no effort '{self.effort}'. Choose from: {', '.join(EFFORTS)}.")
@@ -199,7 +205,8 @@ def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, st
     if "complete" in request.require:
         for f in certificate.findings:
             if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):
-                return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {f.diagnosis}."
+                why = f.diagnosis.rstrip(".")
+                return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {why}."
     return 0, "Certified: every subject keeps what it declares."
 
 

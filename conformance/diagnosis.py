@@ -10,6 +10,9 @@ from .judgement import Codes, Names
 from .truth import Side
 from .view import View
 
+INVERTED = "inverted mask"
+"""All weight lies on blocked keys although an allowed score is the largest: no penalty does that."""
+
 ROUNDING = 32.0
 """An error below this many budgets is called rounding, a larger one wrong."""
 
@@ -30,6 +33,7 @@ def weights_fault(view: View, rows: Codes) -> Names:
     stale = view.contract.kind in ("nan", "fallback")
     _name(names, empty & np.all(y == 0.0, axis=1), "declaration stale" if stale else "empty row")
     leak = np.any((y != 0.0) & ~mask, axis=1)
+    _name(names, leak & _inverted(view.batch.scores64[rows], mask, y), INVERTED)
     if leak.any():
         uniform, raw = _policy(view, rows, y)
         _name(names, leak & raw, "raw softmax")
@@ -43,6 +47,17 @@ def weights_fault(view: View, rows: Codes) -> Names:
     _name(names, np.abs(y.sum(axis=1) - 1.0) > 2.0 * total, "not normalised")
     _rounding(view, rows, names, view.compared.error, view.compared.ratio, "wrong weights")
     return names
+
+
+def _inverted(scores: Floats, mask: Bools, y: Floats) -> Bools:
+    """Rows whose weight lies on blocked keys alone, below the largest allowed score by more than rounding hides."""
+    with np.errstate(invalid="ignore"):
+        allowed = np.where(mask, scores, -np.inf).max(axis=1, initial=-np.inf)
+        blocked = np.where(mask, -np.inf, scores).max(axis=1, initial=-np.inf)
+        nothing = np.all(np.where(mask, y, 0.0) == 0.0, axis=1)
+        return np.asarray(
+            np.all(np.isfinite(scores), axis=1) & (allowed - blocked > 0.5) & (allowed - blocked < 80.0) & nothing
+        )
 
 
 def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:

@@ -27,7 +27,9 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The row on which a finding rests.
 
     ``batch`` and ``row`` reproduce it from the seed. Failures also carry the row itself as hexadecimal floats (exact),
-    what was returned, the true value of every entry as the referee encloses it, and the offending ``index``.
+    what was returned, the true value of every entry as the referee encloses it, and the offending ``index``. ``other``
+    is what the returned row was compared with, where that is not the truth: another answer of the subject, or the
+    weights that a derivative was given. Vectors are there where ``quantity`` needs them.
     """
 
     batch: str
@@ -40,6 +42,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cotangent: list[str] | None = None
     tangent: list[str] | None = None
     returned: list[str] | None = None
+    other: list[str] | None = None
     exact: list[str] | None = None
     note: str = ""
 

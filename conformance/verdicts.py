@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
 from ..adapters.subject import Method, Subject
+from ..spec.batch import Floats
 from ..spec.formats import FORMATS
 from ..spec.oracle.referee import Decision, decide, decide_backward, decide_sum, enclose
 from .checks import SERVED_BY
 from .checks.derivative import GIVEN
+from .diagnosis import INVERTED
 from .finding import Finding, Verdict, Witness
 from .judgement import Tally, Worst
 from .promises import declared
 from .runner import Results, methods_of
+from .tally import Tallies
 
 UNMET = "(hypothesis unmet)"
 NOT_RUN = "(not run)"
@@ -37,11 +41,17 @@ def findings(subjects: Sequence[Subject], dtypes: Sequence[str], results: Result
     Raises SuiteFault when the referee contradicts a reported failure.
     """
     for subject in subjects:
-        for dtype in dtypes:
-            tallies = results.get((subject.id, dtype), {})
-            for key in SERVED_BY:
-                mine = {family: tally for (name, family), tally in tallies.items() if name == key}
-                yield from _of_declaration(subject, dtype, key, mine)
+        mine = [f for dtype in dtypes for f in _of_dtype(subject, dtype, results.get((subject.id, dtype), {}))]
+        if any(f.diagnosis == INVERTED for f in mine):
+            # One cause behind all of them: full rows look empty, empty rows look full.
+            mine = [msgspec.structs.replace(f, diagnosis=INVERTED) if f.verdict == "fail" else f for f in mine]
+        yield from mine
+
+
+def _of_dtype(subject: Subject, dtype: str, tallies: Tallies) -> Iterator[Finding]:
+    for key in SERVED_BY:
+        mine = {family: tally for (name, family), tally in tallies.items() if name == key}
+        yield from _of_declaration(subject, dtype, key, mine)
 
 
 def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tally]) -> Iterator[Finding]:
@@ -109,6 +119,8 @@ def _diagnosis(tally: Tally) -> str:
     if not tally.diagnoses:
         return "; ".join(f for f in tally.facts if f)
     counts = dict(tally.diagnoses)
+    if INVERTED in counts:
+        return INVERTED
     if POLICIES & counts.keys():
         counts = {name: count for name, count in counts.items() if name not in VAGUE}
     most = max(sorted(counts), key=lambda name: counts[name])
@@ -171,25 +183,31 @@ def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, W
         exact = [str(x) for x in true]
         if enclosure is None and worst.index >= 0:
             enclosure = [repr(x) for x in true[worst.index].floats()]
+    both = worst.quantity == "inner product"
     return enclosure, Witness(
         batch=worst.batch,
         row=worst.row,
         keys=len(worst.mask),
         index=_index(worst),
         quantity=worst.quantity,
-        scores=[x.hex() for x in worst.scores.tolist()],
+        scores=_hex(worst.scores),
         mask=worst.mask.tolist(),
-        cotangent=[x.hex() for x in worst.cotangent.tolist()],
-        tangent=[x.hex() for x in worst.tangent.tolist()],
-        returned=[x.hex() for x in worst.returned.tolist()],
+        cotangent=_hex(worst.cotangent) if both or worst.side == "cotangents" else None,
+        tangent=_hex(worst.tangent) if both or worst.side == "tangents" else None,
+        returned=_hex(worst.returned),
+        other=None if worst.second is None else _hex(worst.second),
         exact=exact,
         note=worst.remark,
     )
 
 
+def _hex(values: Floats) -> list[str]:
+    return [x.hex() for x in values.tolist()]
+
+
 def _confirm(worst: Worst) -> Decision | None:
     """The referee's word on a failure, None where there is nothing to compute: the error is not a number, the budget
-    is 0 by structure, or two answers of the subject were compared entry by entry."""
+    is 0 by structure."""
     if worst.budget <= 0.0 or not math.isfinite(worst.error):
         return None
     if worst.quantity == "row sum":
@@ -199,6 +217,9 @@ def _confirm(worst: Worst) -> Decision | None:
         u, g = (np.where(worst.mask, v, 0.0) for v in (worst.tangent, worst.cotangent))
         values, factors = np.concatenate([worst.returned, -worst.second]), np.concatenate([g, u])
         return decide_sum(values.tolist(), 0.0, worst.budget, factors.tolist())
+    if worst.quantity == "difference" and worst.second is not None and worst.index >= 0:
+        apart = [float(worst.returned[worst.index]), -float(worst.second[worst.index])]
+        return decide_sum(apart, 0.0, worst.budget)
     if worst.quantity in ("weights", "vjp", "jvp") and worst.index >= 0:
         returned = float(worst.returned[worst.index])
         if worst.remark == GIVEN:

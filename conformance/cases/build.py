@@ -24,6 +24,9 @@ A multiple of every usual number of vector lanes and of small tiles; the long ro
 FORWARD_ONLY = ("single", "causal", "truncation")
 """Kinds that are there for statements about weights; as long rows they say nothing new about derivatives."""
 
+BESIDE = "beside empty rows"
+"""Family of rows that have empty rows for neighbours."""
+
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
@@ -150,7 +153,7 @@ def mixture(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     mask = masks.mixed(rng, rows, keys)
     gone = rng.random(rows) < 0.3
     mask[gone] = False
-    return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": ("beside empty rows", "empty")}
+    return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": (BESIDE, "empty")}
 
 
 def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:

@@ -38,8 +38,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Effort:
-    """Sizes of a run. ``long``: lengths of the long rows, one per round in turn; none of them is a multiple of a vector
-    length. ``rows``: rows per batch, chosen so that each long batch holds at least 2·10⁵ elements at default effort."""
+    """Sizes of a run.
+
+    ``long``: lengths of the long rows, one per round in turn; all but one are multiples of no vector length, as a tail
+    is where kernels go wrong. ``rows``: rows per batch, chosen so that each long batch holds at least 2·10⁵ elements at
+    default effort.
+    """
 
     rows: int
     long: tuple[int, ...]
@@ -49,7 +53,7 @@ class Effort:
 SIZES: dict[str, Effort] = {
     "smoke": Effort(rows=104, long=(), rounds=1),
     "default": Effort(rows=1552, long=(131,), rounds=1),
-    "deep": Effort(rows=1552, long=(131, 67, 259, 1031), rounds=8),
+    "deep": Effort(rows=1552, long=(131, 67, 256, 1031), rounds=8),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -102,16 +103,19 @@ def _jacobian(view: View) -> Iterator[Outcome]:
     by_reverse = view.derivative_budget("vjp", "cotangents")[groups]
     allowed = by_reverse + view.derivative_budget("jvp", "tangents")[groups].transpose(turn)
     worst = used(error, allowed).argmax(axis=2)[..., None]
-    rows = view.batch.shape[0]
-    row_error, row_budget, bad = np.zeros(rows), np.zeros(rows), np.zeros(rows, bool)
+    rows, keys = view.batch.shape
+    row_error, row_budget, bad, index = np.zeros(rows), np.zeros(rows), np.zeros(rows, bool), np.full(rows, -1)
+    other = np.zeros((rows, keys))
     row_error[groups] = np.take_along_axis(error, worst, axis=2)[..., 0]
     row_budget[groups] = np.take_along_axis(allowed, worst, axis=2)[..., 0]
+    index[groups] = worst[..., 0]
     bad[groups] = ~(error <= allowed).all(axis=2)
+    other[groups] = forward[groups].transpose(turn)
     member = np.zeros(rows, bool)
     member[groups] = True
-    yield from_rows(
+    outcome = from_rows(
         ADJOINT,
-        "inner product",
+        "difference",
         row_error,
         row_budget,
         bad,
@@ -120,5 +124,7 @@ def _jacobian(view: View) -> Iterator[Outcome]:
         returned=reverse,
         tier=view.tier("vjp"),
         side="cotangents",
+        second=other,
         remark="full Jacobian by both modes",
     )
+    yield replace(outcome, index=index)

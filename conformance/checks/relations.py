@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...adapters.subject import Method
 from ...spec.batch import Floats
+from ...spec.rounding import Mode
 from ..calls import Returned, call
-from ..cases.build import SHORT
-from ..diagnosis import weights_fault
+from ..cases.build import BESIDE, SHORT
+from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
+from ..truth import Side
 from ..view import View
+from .empty_row import DERIVATIVES
 
 NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance", "position": "batch_invariance"}
 TRUNCATION = "truncation"
@@ -27,76 +32,112 @@ def check(view: View) -> Iterator[Outcome]:
     """Every outcome that two rows, or one row at two lengths, decide."""
     if view.values is None:
         return
+    budget = view.truth.budget(view.tier("forward")).error
     for relation, name in NAMES.items():
         pairs = view.batch.relations.get(relation)
         if pairs is None:
             continue
-        first = view.values[pairs[:, 0]]
-        budget = view.truth.budget(view.tier("forward")).error
-        expected, allowed = first, budget[pairs[:, 0]]
+        base, copy = pairs[:, 0], pairs[:, 1]
+        to_copy = to_base = np.broadcast_to(np.arange(view.batch.shape[1]), (len(pairs), view.batch.shape[1]))
         if relation == "permutation":
             order = view.batch.permutation
             assert order is not None
-            expected, allowed = (np.take_along_axis(x, order, axis=1) for x in (first, allowed))
-        copy = pairs[:, 1]
-        yield _difference(view, name, (copy, pairs[:, 0]), view.values[copy], expected, allowed + budget[copy])
-        if relation == "position":
-            yield from _alone(view, name)
+            to_copy, to_base = order, np.argsort(order, axis=1)
+        pairing = []
+        for rows, others, order in ((copy, base, to_copy), (base, copy, to_base)):
+            expected, allowed = (np.take_along_axis(x[others], order, axis=1) for x in (view.values, budget))
+            pairing.append(Pairing(rows, view.values[rows], expected, allowed + budget[rows]))
+        yield _difference(view, name, pairing)
+    if BESIDE in view.batch.families:
+        yield from _alone(view)
     if TRUNCATION in view.batch.families:
         yield from _truncated(view)
     if view.batch.shape[1] and any(family.startswith(POISONED) for family in view.batch.families):
         yield from _cleaned(view)
 
 
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Rows of a batch, what was returned for them, what the other answer says, and how far the two may be apart."""
+
+    rows: Codes
+    got: Floats
+    expected: Floats
+    allowed: Floats
+
+
 def _difference(
-    view: View, name: str, sides: Sequence[Codes], got: Floats, expected: Floats, allowed: Floats
+    view: View, name: str, pairings: Sequence[Pairing], mode: Mode | None = None, side: Side | None = None
 ) -> Outcome:
-    """``|got - expected|`` against the sum of both budgets; the verdict is that of every row on each of the sides."""
-    total = view.batch.shape[0]
-    error, budget, bad, member = np.zeros(total), np.zeros(total), np.zeros(total, bool), np.zeros(total, bool)
-    same = np.array_equal(got, expected)
-    for rows in sides:
-        member[rows] = True
-    if not same:
+    """``|got - expected|`` against the sum of both budgets, for every row of the pairings."""
+    rows, keys = view.batch.shape
+    error, budget, bad, member = np.zeros(rows), np.zeros(rows), np.zeros(rows, bool), np.zeros(rows, bool)
+    index = np.full(rows, -1)
+    returned, other = np.zeros((rows, keys)), np.zeros((rows, keys))
+    same = True
+    for p in pairings:
+        member[p.rows] = True
+        returned[p.rows], other[p.rows] = p.got, p.expected
+        if np.array_equal(p.got, p.expected):
+            continue
+        same = False
         with np.errstate(invalid="ignore"):
-            distance = np.abs(got - expected)
-        worst = (np.arange(len(got)), used(distance, allowed).argmax(axis=1))
-        for rows in sides:
-            error[rows], budget[rows] = distance[worst], allowed[worst]
-            bad[rows] = ~np.all(distance <= allowed, axis=1)
-    return from_rows(
+            distance = np.abs(p.got - p.expected)
+        worst = used(distance, p.allowed).argmax(axis=1)
+        at = (np.arange(len(worst)), worst)
+        index[p.rows], error[p.rows], budget[p.rows] = worst, distance[at], p.allowed[at]
+        bad[p.rows] = ~np.all(distance <= p.allowed, axis=1)
+
+    def diagnose(failed: Codes) -> Names:
+        """A fault of the row itself, if it has one; otherwise the two answers simply disagree."""
+        out: Names = np.full(len(failed), "answers differ", dtype=object)
+        compared = view.compared if mode is None or side is None else view.derivative_compared(mode, side)
+        own = compared.bad[failed].any(axis=1)
+        if own.any() and (mode is None or side is None):
+            out[own] = weights_fault(view, failed[own])
+        elif own.any() and mode is not None and side is not None:
+            out[own] = derivative_fault(view, mode, side, failed[own])
+        return out
+
+    outcome = from_rows(
         (name,),
         "difference",
         error,
         budget,
         bad,
         member & view.batch.real,
-        diagnose=lambda r: _named(view, r),
-        returned=view.values if view.values is not None else got,
-        tier=view.tier("forward"),
+        diagnose=diagnose,
+        returned=returned,
+        tier=view.tier(mode or "forward"),
+        side=side,
+        second=other,
         fact="" if same else "bits differ, within the budget",
     )
+    return replace(outcome, index=index)
 
 
-def _alone(view: View, name: str) -> Iterator[Outcome]:
-    """A few rows in calls of their own, against the same rows inside the batch."""
+def _alone(view: View) -> Iterator[Outcome]:
+    """A few rows in calls of their own, forward and backward, against the same rows inside the batch."""
     assert view.values is not None
-    rows = np.unique(np.linspace(0, view.batch.shape[0] - 1, ALONE).astype(np.int64))
-    alone = [call(view.subject, "forward", view.batch.scores[r : r + 1], view.batch.mask[r : r + 1]) for r in rows]
-    if not all(isinstance(answer, Returned) for answer in alone):
-        return
-    expected = np.concatenate([answer.values for answer in alone if isinstance(answer, Returned)])
-    budget = view.truth.budget(view.tier("forward")).error[rows]
-    yield _difference(view, name, (rows,), view.values[rows], expected, 2.0 * budget)
+    batch = view.batch
+    filled = np.flatnonzero(~batch.empty & batch.real)
+    rows = filled[np.unique(np.linspace(0, len(filled) - 1, ALONE).astype(np.int64))]
+    yield from _rows_alone(view, "forward", rows, view.values, view.truth.budget(view.tier("forward")).error)
+    for mode, side in DERIVATIVES:
+        inside = view.derivative_values(mode, side)
+        if inside is not None:
+            yield from _rows_alone(view, mode, rows, inside, view.derivative_budget(mode, side), side)
 
 
-def _named(view: View, rows: Codes) -> Names:
-    """A fault of the row itself, if it has one; otherwise the two answers simply disagree."""
-    out: Names = np.full(len(rows), "answers differ", dtype=object)
-    own = view.compared.bad[rows].any(axis=1)
-    if own.any():
-        out[own] = weights_fault(view, rows[own])
-    return out
+def _rows_alone(
+    view: View, method: Method, rows: Codes, inside: Floats, budget: Floats, side: Side | None = None
+) -> Iterator[Outcome]:
+    arrays = [view.batch.scores, view.batch.mask] + ([] if side is None else [getattr(view.batch, side)])
+    alone = [call(view.subject, method, *(a[r : r + 1] for a in arrays)) for r in rows]
+    answers = [answer.values for answer in alone if isinstance(answer, Returned)]
+    if len(answers) == len(rows):
+        pairing = Pairing(rows, inside[rows], np.concatenate(answers), 2.0 * budget[rows])
+        yield _difference(view, NAMES["position"], [pairing], None if method == "forward" else method, side)
 
 
 def _truncated(view: View) -> Iterator[Outcome]:
@@ -109,7 +150,7 @@ def _truncated(view: View) -> Iterator[Outcome]:
     expected = np.zeros_like(values)
     expected[:, :SHORT] = short.values
     budget = view.truth.budget(view.tier("forward")).error
-    yield _difference(view, TRUNCATION, (np.arange(len(values)),), values, expected, 2.0 * budget)
+    yield _difference(view, TRUNCATION, [Pairing(np.arange(len(values)), values, expected, 2.0 * budget)])
 
 
 def _cleaned(view: View) -> Iterator[Outcome]:
@@ -126,4 +167,4 @@ def _cleaned(view: View) -> Iterator[Outcome]:
     got, expected = (np.where(both, 0.0, x) for x in (values, clean.values))
     rows = np.flatnonzero(np.any(~batch.mask, axis=1))
     budget = view.truth.budget(view.tier("forward")).error[rows]
-    yield _difference(view, NON_INTERFERENCE, (rows,), got[rows], expected[rows], 2.0 * budget)
+    yield _difference(view, NON_INTERFERENCE, [Pairing(rows, got[rows], expected[rows], 2.0 * budget)])

@@ -49,9 +49,12 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _unsupported(findings: Sequence[Finding]) -> list[str]:
-    """Reasons for what was not judged, each once with the subjects that it concerns."""
+    """What was not judged: for each group of subjects with the same reasons, the reasons."""
     reasons: dict[str, list[str]] = {}
     for f in findings:
-        if f.verdict == "unsupported" and f.subject not in reasons.setdefault(f.diagnosis, []):
-            reasons[f.diagnosis].append(f.subject)
-    return [f"{', '.join(subjects)}: {reason.rstrip('.')}" for reason, subjects in reasons.items()]
+        if f.verdict == "unsupported" and f.diagnosis not in reasons.setdefault(f.subject, []):
+            reasons[f.subject].append(f.diagnosis)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for subject, mine in reasons.items():
+        groups.setdefault(tuple(reason.rstrip(".") for reason in mine), []).append(subject)
+    return [f"{', '.join(subjects)} ({'; '.join(mine)})" for mine, subjects in groups.items()]

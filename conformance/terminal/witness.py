@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..finding import Certificate, Finding, Witness
 from .matrix import SHORT, short_name, used
+
+SHAPE = re.compile(r"(\w+ rows of shape |shape |for scores of shape )\([^)]*\)|returned \w+ for \w+ scores")
 
 SHOWN = 8
 """Keys shown of one row."""
@@ -13,7 +16,7 @@ SHOWN = 8
 HINTS = {
     "uniform": "the scores were replaced by one finite number, so the forbidden keys share the weight",
     "raw softmax": "a finite penalty was added to the scores, and it cancels: the mask has no effect",
-    "NaN": "the softmax of nothing but -inf is -inf - (-inf), or a NaN was let through",
+    "inverted mask": "the weight lies on the blocked keys: True is read as blocked, or the mask is negated once more",
     "clean forward, NaN VJP": "the NaN is selected away after the softmax, whose backward pass multiplies by it",
     "clean forward, NaN JVP": "the NaN is selected away in the forward pass only",
     "leak": "a key that the mask forbids has weight or gradient",
@@ -23,6 +26,13 @@ HINTS = {
     "centring lost": "the gradient is w * g, without subtracting <w, g>",
 }
 """What a diagnosis usually means."""
+
+NAN_HINTS = {
+    "empty": "the softmax of nothing but -inf computes -inf - (-inf)",
+    "let through": "what stands at a blocked key was let through",
+    "overflow": "exp without subtracting the largest allowed score overflows, or inf - inf was computed",
+}
+"""What a NaN usually means, by the row that it is in."""
 
 SPECIFIC = (
     "empty-row",
@@ -47,7 +57,9 @@ def failures(certificate: Certificate) -> list[list[Finding]]:
     groups: dict[tuple[str, str], list[Finding]] = {}
     for f in certificate.findings:
         if f.verdict in ("fail", "error"):
-            groups.setdefault((f.subject, f.diagnosis), []).append(f)
+            # One error repeats for every dtype and shape.
+            cause = SHAPE.sub("", f.diagnosis) if f.verdict == "error" else f.diagnosis
+            groups.setdefault((f.subject, cause), []).append(f)
     return [sorted(group, key=_clearness) for group in groups.values()]
 
 
@@ -64,10 +76,11 @@ def block(group: Sequence[Finding], certificate: Certificate) -> str:
     f = group[0]
     entry = certificate.declarations[f.declaration]
     lines = [f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"]
-    hint = HINTS.get(f.diagnosis)
+    hint = _hint(f)
     lines.append(f"  diagnosis  {f.diagnosis}" + (f": {hint}" if hint else ""))
-    lines.append(f"  theorem    {entry['statement']}")
-    lines.append(f"  in words   {entry['plain']}")
+    if f.verdict != "error":
+        lines.append(f"  theorem    {entry['statement']}")
+        lines.append(f"  in words   {entry['plain']}")
     if f.witness is not None and f.witness.scores is not None:
         lines += _row(f.witness)
     if f.verdict == "fail":
@@ -80,6 +93,16 @@ def block(group: Sequence[Finding], certificate: Certificate) -> str:
         + (f", also on {', '.join(others)}" if others else "")
     )
     return "\n".join(lines)
+
+
+def _hint(f: Finding) -> str | None:
+    w = f.witness
+    if f.diagnosis != "NaN" or w is None or w.mask is None or w.scores is None:
+        return HINTS.get(f.diagnosis)
+    if not any(w.mask):
+        return NAN_HINTS["empty"]
+    blocked = [s for s, allowed in zip(w.scores, w.mask, strict=True) if not allowed]
+    return NAN_HINTS["let through" if any("n" in s for s in blocked) else "overflow"]
 
 
 def _amount(f: Finding) -> str:
@@ -102,13 +125,10 @@ def _row(w: Witness) -> list[str]:
         ["yes" if w.mask[i] else "no" for i in shown],
         [_short(w.scores[i]) for i in shown],
     ]
-    vector = w.cotangent if w.quantity == "vjp" else w.tangent if w.quantity == "jvp" else None
-    if vector is not None:
-        names.append("cotangent" if w.quantity == "vjp" else "tangent")
-        columns.append([_short(vector[i]) for i in shown])
-    if w.returned is not None and len(w.returned) == w.keys:
-        names.append("returned")
-        columns.append([_short(w.returned[i]) for i in shown])
+    for name, row in (("cotangent", w.cotangent), ("tangent", w.tangent), ("returned", w.returned), ("other", w.other)):
+        if row is not None and len(row) == w.keys:
+            names.append(name)
+            columns.append([_short(row[i]) for i in shown])
     if w.exact is not None:
         names.append("true")
         columns.append([f"{float(w.exact[i].partition(' ')[0]):.8g}" for i in shown])
