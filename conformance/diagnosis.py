@@ -13,6 +13,9 @@ from .view import View
 INVERTED = "inverted mask"
 """All weight lies on blocked keys although an allowed score is the largest: no penalty does that."""
 
+COARSE = 2.0**-6
+"""Weights that are no further apart than this show one policy; a diagnosis is not a verdict."""
+
 ROUNDING = 32.0
 """An error below this many budgets is called rounding, a larger one wrong."""
 
@@ -33,8 +36,8 @@ def weights_fault(view: View, rows: Codes) -> Names:
     stale = view.contract.kind in ("nan", "fallback")
     _name(names, empty & np.all(y == 0.0, axis=1), "declaration stale" if stale else "empty row")
     leak = np.any((y != 0.0) & ~mask, axis=1)
-    _name(names, leak & _inverted(view.batch.scores64[rows], mask, y), INVERTED)
     if leak.any():
+        _name(names, leak & _inverted(view, rows, y), INVERTED)
         uniform, raw = _policy(view, rows, y)
         _name(names, leak & raw, "raw softmax")
         _name(names, empty & uniform, "uniform")
@@ -49,15 +52,17 @@ def weights_fault(view: View, rows: Codes) -> Names:
     return names
 
 
-def _inverted(scores: Floats, mask: Bools, y: Floats) -> Bools:
-    """Rows whose weight lies on blocked keys alone, below the largest allowed score by more than rounding hides."""
+def _inverted(view: View, rows: Codes, y: Floats) -> Bools:
+    """Rows that show the softmax over the blocked keys although the largest score is allowed."""
+    scores, mask = view.batch.scores64[rows], view.batch.mask[rows]
+    finite = np.all(np.isfinite(scores), axis=1)
+    allowed = np.where(mask, scores, -np.inf).max(axis=1, initial=-np.inf)
+    blocked = np.where(mask, -np.inf, scores).max(axis=1, initial=-np.inf)
+    others = ~mask & finite[:, None]
+    inverse = view.truth.engine.weights(np.where(others, scores, 0.0), others).weights.value
     with np.errstate(invalid="ignore"):
-        allowed = np.where(mask, scores, -np.inf).max(axis=1, initial=-np.inf)
-        blocked = np.where(mask, -np.inf, scores).max(axis=1, initial=-np.inf)
-        nothing = np.all(np.where(mask, y, 0.0) == 0.0, axis=1)
-        return np.asarray(
-            np.all(np.isfinite(scores), axis=1) & (allowed - blocked > 0.5) & (allowed - blocked < 80.0) & nothing
-        )
+        alike = np.all(np.abs(y - inverse) <= COARSE, axis=1)
+    return np.asarray(finite & (allowed > blocked) & np.any(others, axis=1) & alike)
 
 
 def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
@@ -74,11 +79,10 @@ def _policy(view: View, rows: Codes, y: Floats) -> tuple[Bools, Bools]:
         to_flat = np.abs(y - flat).max(axis=1)
         to_raw = np.abs(y - raw).max(axis=1)
     apart = np.abs(raw - flat).max(axis=1)
-    coarse = 2.0**-6
-    is_flat = (to_flat <= np.where(finite, apart / 4.0, coarse)) | (to_flat <= 2.0 * view.batch.format.u)
+    is_flat = (to_flat <= np.where(finite, apart / 4.0, COARSE)) | (to_flat <= 2.0 * view.batch.format.u)
     # Where no blocked key counts among the raw scores, their softmax is the right answer: it explains no leak.
     leaked = np.abs(np.where(view.batch.mask[rows], 0.0, y)).max(axis=1)
-    is_raw = finite & (apart > coarse) & (to_raw <= np.minimum(apart, leaked) / 4.0) & (to_raw < to_flat)
+    is_raw = finite & (apart > COARSE) & (to_raw <= np.minimum(apart, leaked) / 4.0) & (to_raw < to_flat)
     return np.asarray(is_flat & ~is_raw), np.asarray(is_raw)
 
 

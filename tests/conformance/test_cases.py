@@ -176,9 +176,9 @@ def test_a_default_run_has_four_lengths_and_one_number_of_rows_for_each() -> Non
         shapes = {(c.rows, c.keys) for c in plan(effort, 0, DTYPES)}
         assert len({keys for _, keys in shapes}) <= 4
         assert len(shapes) <= 4, "a compiler sees every shape once"
-    lengths = {k for size in SIZES.values() for k in size.long}
-    assert all(n % 2 for n in lengths), "no long row is a multiple of the lanes of a vector"
-    assert SHORT % 16 == 0, "the short ones are"
+    assert all(n % 2 for n in SIZES["default"].long), "no long row of a default run is a multiple of vector lanes"
+    assert {n % 256 == 0 for n in SIZES["deep"].long} == {True, False}, "a deep run has both kinds"
+    assert SHORT % 16 == 0, "the short rows are a multiple"
     assert tuple(SIZES) == EFFORTS
 
 

@@ -210,13 +210,19 @@ def test_ctrl_c_writes_the_certificate_and_does_not_exit_0(tmp_path: Path) -> No
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # A background job ignores SIGINT and would hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "started").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
-    run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        stdout, stderr = run.communicate(timeout=60)
+    finally:
+        run.kill()
+        run.wait()
     assert run.returncode == 1, stderr
     assert "Traceback" not in stderr
     assert "The run was interrupted" in stdout

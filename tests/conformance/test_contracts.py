@@ -10,7 +10,7 @@ import pytest
 
 from hardmask.adapters.numpy_rows import softmax, softmax_where, softmax_where_derivative
 from hardmask.adapters.subject import Answer, Subject
-from hardmask.conformance.certification import Report
+from hardmask.conformance.certification import Report, Request
 from hardmask.conformance.finding import Finding
 
 
@@ -256,9 +256,14 @@ def test_a_contract_of_the_user_replaces_the_declared_one(
     assert judge(subject, contract="nan").exit_code == 0
 
 
-def test_require_zero_outranks_another_contract(
+def test_require_zero_outranks_the_declared_contract(
     on_empty_rows: Callable[..., Subject], judge: Callable[..., Report]
 ) -> None:
-    report = judge(on_empty_rows("x.rows", POLICIES["nan"], contract="nan"), contract="nan", require=("zero",))
+    report = judge(on_empty_rows("x.rows", POLICIES["nan"], contract="nan"), require=("zero",))
     assert report.exit_code == 1
     assert report.certificate.subjects[0].contract == "zero"
+
+
+def test_require_zero_and_another_contract_cannot_both_be_had() -> None:
+    with pytest.raises(ValueError, match="no run can do both"):
+        Request(("numpy",), contract="nan", require=("zero",))

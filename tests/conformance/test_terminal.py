@@ -174,7 +174,7 @@ def test_the_summary_names_the_seed_and_what_was_not_judged(
 ) -> None:
     report = judge(changed("x.one"), seed=7)
     text = " ".join(shown(report).split())
-    assert "Not judged: x.one: the subject offers no vjp; x.one: the subject offers no jvp." in text
+    assert "Not judged: x.one (the subject offers no vjp; the subject offers no jvp)." in text
     assert "Seed 7, effort smoke" in text
     assert "Certified: every subject keeps what it declares." in text
 
