@@ -36,8 +36,14 @@ Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Role = Literal["entry-point", "reference", "specimen"]
 Method = Literal["forward", "vjp", "jvp"]
+Convention = Literal["allowed", "blocked", "additive"]
 
 METHODS: tuple[Method, ...] = ("forward", "vjp", "jvp")
+CONVENTIONS: tuple[Convention, ...] = ("allowed", "blocked", "additive")
+
+_KINDS = (*DTYPES, "half")
+_TIER_KEYS = frozenset(_KINDS) | {f"{method}:{kind}" for method in METHODS for kind in _KINDS}
+_ARGUMENTS = {"forward": "scores, mask", "vjp": "scores, mask, cotangents", "jvp": "scores, mask, tangents"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ class Subject:
     """One masked softmax on one execution path, with what it declares about itself.
 
     - ``forward(scores, mask)`` returns the weights (or an :class:`Answer`); all arrays have shape ``(rows, keys)``,
-      any of ``rows`` and ``keys`` may be 0, the dtype of the result is that of the scores.
+      ``keys`` may be 0, the dtype of the result is that of the scores.
     - ``vjp(scores, mask, cotangents)`` returns the pullback of the cotangents of the weights onto the scores.
     - ``jvp(scores, mask, tangents)`` returns the pushforward of the tangents of the scores.
     - ``contract``: what an empty row gives (:func:`hardmask.spec.contracts.contract`).
@@ -70,8 +76,8 @@ class Subject:
     - ``promises``: optional promises, of ``"isolation"``, ``"allowed-nan-visible"``, ``"vjp-from-output"`` (the
       backward pass consumes the weights that the forward returned).
 
-    Raises ValueError for an unusable id, an unknown dtype, contract, role, tier or promise, and for a reason without
-    words.
+    Raises ValueError for an unusable id, an unknown dtype, contract, role, tier, convention or promise, for a key of
+    ``tier`` or ``unsupported`` that names nothing, for a reason without words, and for a method that cannot be called.
     """
 
     id: str
@@ -84,7 +90,7 @@ class Subject:
     dtypes: tuple[str, ...] = ("float32", "float64")
     contract: str = "zero"
     tier: str | Mapping[str, str] = field(default_factory=dict)
-    convention: Literal["allowed", "blocked", "additive"] = "allowed"
+    convention: Convention = "allowed"
     promises: frozenset[str] = frozenset()
     unsupported: Mapping[str, str] = field(default_factory=dict)
     operation: Literal["masked-softmax"] = "masked-softmax"
@@ -103,10 +109,32 @@ class Subject:
         unknown = self.promises - {"isolation", "allowed-nan-visible", "vjp-from-output"}
         if unknown:
             raise ValueError(f"Subject '{self.id}' promises '{min(unknown)}', which hardmask does not know.")
+        if self.convention not in CONVENTIONS:
+            raise ValueError(
+                f"Subject '{self.id}' has the convention '{self.convention}'; use one of: {', '.join(CONVENTIONS)}."
+            )
+        for method in METHODS:
+            call = getattr(self, method)
+            if not callable(call) and (call is not None or method == "forward"):
+                raise ValueError(
+                    f"Subject '{self.id}' has a {method} of type {type(call).__name__}, which cannot be called. "
+                    f"Give a function {method}({_ARGUMENTS[method]})."
+                )
+        for key in () if isinstance(self.tier, str) else self.tier:
+            if key not in _TIER_KEYS:
+                raise ValueError(
+                    f"Subject '{self.id}' declares a tier for '{key}'; write a dtype or 'half', or one of them after "
+                    "a method, as in 'jvp:half'."
+                )
         for tier in [self.tier] if isinstance(self.tier, str) else self.tier.values():
             if tier not in TIERS:
                 raise ValueError(f"Subject '{self.id}' declares the tier '{tier}'; choose one of: {', '.join(TIERS)}.")
         for key, reason in self.unsupported.items():
+            if key not in (*METHODS, *DTYPES):
+                raise ValueError(
+                    f"Subject '{self.id}' says why '{key}' is unsupported, which is neither a method nor a dtype; "
+                    f"use {', '.join((*METHODS, *DTYPES))}."
+                )
             if not isinstance(reason, str):
                 raise ValueError(f"Subject '{self.id}' gives no reason in words why '{key}' is unsupported.")
         contract(self.contract)
