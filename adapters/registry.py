@@ -8,7 +8,6 @@ returns one. A framework is imported only when a target asks for it.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -130,13 +129,14 @@ def available() -> list[Available]:
 def versions(subjects: Iterable[Subject]) -> dict[str, str]:
     """The versions of what the subjects run on, by distribution name, sorted.
 
-    For a user's own subject: of every built-in framework that the process has loaded by now.
+    For a user's own subject: of every built-in framework that is installed, since nothing tells which of them it uses,
+    and what this process has imported depends on how the work is dealt out. Imports nothing.
     """
     known = adapters()
     result: dict[str, str] = {}
     for name in {subject.adapter for subject in subjects}:
         if name not in known:
-            reports = [dist for a in BUILT_IN if a.needs[0] in sys.modules for dist in a.reports]
+            reports = [dist for a in BUILT_IN for dist in a.reports]
         elif (entry := known[name].entry) is not None:
             reports = [entry.dist.name] if entry.dist is not None else []
         else:

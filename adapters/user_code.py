@@ -45,7 +45,9 @@ def subjects_of(target: str) -> list[Subject]:
     try:
         found = getattr(module, name)
     except AttributeError:
-        names = [n for n in vars(module) if not n.startswith("_")]
+        # Not the modules and numbers beside them: only what the object may be.
+        usable = [n for n, v in vars(module).items() if callable(v) or isinstance(v, (Subject, list, tuple))]
+        names = [n for n in usable if not n.startswith("_")]
         close = get_close_matches(name, names, 1)
         hint = f"Did you mean '{close[0]}'?" if close else "Check the name after the colon."
         raise TargetError(f"'{where}' defines no '{name}'. {hint}") from None

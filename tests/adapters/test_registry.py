@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,10 @@ def test_an_edited_file_is_read_anew(folder: Path) -> None:
     ("target", "sentence"),
     [
         ("mine.py:softmex", "'mine.py' defines no 'softmex'. Did you mean 'softmax'?"),
+        ("mine.py:constan", "'mine.py' defines no 'constan'. Check the name after the colon."),
+        ("mine.py:neighbor", "'mine.py' defines no 'neighbor'. Check the name after the colon."),
+        ("mine.py:bath", "'mine.py' defines no 'bath'. Did you mean 'both'?"),
+        ("mine.py:onee", "'mine.py' defines no 'onee'. Did you mean 'one'?"),
         ("mine.py:qqqq", "'mine.py' defines no 'qqqq'. Check the name after the colon."),
         ("mine.py:", "'mine.py:' names no object. Write 'file.py:object' or 'module:object'."),
         (
@@ -332,10 +337,30 @@ def test_a_registered_adapter_that_does_not_load(monkeypatch: pytest.MonkeyPatch
     assert (line.installed, line.problem) == (True, sentence)
 
 
-def test_versions_of_the_users_own_subject() -> None:
+def test_versions_of_the_users_own_subject(monkeypatch: pytest.MonkeyPatch) -> None:
     user = Subject("mine.f", lambda scores, mask: scores)
-    assert versions([user])["numpy"] == np.__version__
-    assert list(versions([user])) == sorted(versions([user]))
+    installed = {"jax": "3", "numpy": "1", "torch": "2"}
+
+    def version(name: str) -> str:
+        if name not in installed:
+            raise PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(registry, "version", version)
+    found = versions([user])
+    assert found == installed
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.torch
+@pytest.mark.jax
+def test_versions_of_the_users_own_subject_need_no_import() -> None:
+    program = (
+        "import sys; from hardmask.adapters import Subject, versions; v = versions([Subject('mine.f', abs)]); "
+        "print({'numpy', 'torch', 'jax', 'jaxlib'} - set(v), {'torch', 'jax'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "set() set()\n"
 
 
 @pytest.mark.jax
