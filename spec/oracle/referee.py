@@ -69,19 +69,6 @@ def enclose(
         return [real.interval(x) for x in row(real, scores, mask, vector)]
 
 
-def enclose_inner(
-    scores: Row, mask: Bits, tangent: Row, cotangent: Row, *, bits: int = START, lib: Name | None = None
-) -> Interval:
-    """``<J u, g>`` for a tangent ``u`` and a cotangent ``g``, where ``J`` is the derivative of the masked softmax.
-
-    >>> str(enclose_inner([0.0, 0.0], [True, True], [1.0, 0.0], [1.0, 0.0]))
-    '0.25'
-    """
-    real = library(lib)
-    with real.precision(bits):
-        return real.interval(_inner(real, scores, mask, tangent, cotangent))
-
-
 def decide(
     scores: Row,
     mask: Bits,
@@ -144,21 +131,6 @@ def exceeding(
                     undecided.append(c)
         pending = undecided
     return verdicts
-
-
-def decide_inner(
-    scores: Row,
-    mask: Bits,
-    tangent: Row,
-    cotangent: Row,
-    returned: float,
-    budget: float,
-    *,
-    lib: Name | None = None,
-    cap: int = CAP,
-) -> Decision:
-    """Whether ``returned`` differs from ``<J u, g>`` by more than ``budget``."""
-    return _decide(lambda real: _inner(real, scores, mask, tangent, cotangent), returned, budget, lib, cap)
 
 
 def decide_backward(
@@ -237,14 +209,6 @@ def _backward(real: Library, weights: list[Any], mask: Bits, vector: Row) -> lis
     pairs = enumerate(zip(vector, mask, strict=True))
     exact = [_finite(real, g, "vector entry", i) if m else zero for i, (g, m) in pairs]
     return softmaxBackwardFromWeightsSpec(weights, exact, Arithmetic(real.name, real.exp, zero))
-
-
-def _inner(real: Library, scores: Row, mask: Bits, tangent: Row, cotangent: Row) -> Any:
-    total = real.number(0.0)
-    for i, y in enumerate(row(real, scores, mask, tangent)):
-        if mask[i]:
-            total = total + y * _finite(real, cotangent[i], "cotangent", i)
-    return total
 
 
 def _finite(real: Library, value: float, what: str, index: int) -> Any:
