@@ -124,7 +124,8 @@ def find(name: str) -> list[Declaration]:
         return found
     spellings = [s for key in KEYS for s in _spellings(key)]
     close = list(dict.fromkeys(difflib.get_close_matches(name, spellings, n=3, cutoff=0.5)))
-    hint = f"Did you mean {' or '.join(close)}?" if close else "'hardmask list' shows every declaration."
+    lists = "'hardmask prove' without a name proves them all; docs/declarations.md lists them."
+    hint = f"Did you mean {' or '.join(close)}?" if close else lists
     raise ValueError(f"There is no declaration '{name}'. {hint}")
 
 

@@ -16,7 +16,7 @@ from ..proofs.wrong_gradients import derivative_leaking, derivative_mean_centred
 DECLARATION = declare(
     "inner_derivative",
     statement="<J(x) dx, g> = <dx, J(x) g>.",
-    plain="Forward mode and the derivative matrix disagree about symmetry: an entry (i, j) differs from (j, i).",
+    plain="One derivative, applied to two vectors, is not symmetric.",
     hypotheses=(REAL_SCORES,),
 )
 

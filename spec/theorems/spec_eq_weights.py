@@ -22,7 +22,7 @@ from ..proofs.wrong import (
 DECLARATION = declare(
     "spec_eq_weights",
     statement="hardMaskedSoftmaxVecSpec(x, m) = weights(m, x).",
-    plain="Subtracting the maximum for stability changed the answer.",
+    plain="The weight vector of a row differs from the softmax over its allowed keys.",
     hypotheses=(REAL_SCORES,),
 )
 

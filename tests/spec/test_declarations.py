@@ -112,8 +112,12 @@ def test_find(name: str, keys: list[str]) -> None:
 def test_an_unknown_name_gets_close_matches() -> None:
     with pytest.raises(ValueError, match=r"There is no declaration 'spec_eq_weight'. Did you mean spec_eq_weights"):
         catalogue.find("spec_eq_weight")
-    with pytest.raises(ValueError, match=r"'hardmask list' shows every declaration"):
+    with pytest.raises(ValueError, match="There is no declaration 'qqqqqqqqq'") as raised:
         catalogue.find("qqqqqqqqq")
+    assert str(raised.value) == (
+        "There is no declaration 'qqqqqqqqq'. "
+        "'hardmask prove' without a name proves them all; docs/declarations.md lists them."
+    )
 
 
 def test_find_all_keeps_the_order_and_counts_once() -> None:
