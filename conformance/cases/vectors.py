@@ -39,8 +39,10 @@ def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
         return g
     row = np.arange(rows)
     kind = np.array(KINDS)[(row // 3) % len(KINDS)]
-    large = 1000.0 if form.precision >= 24 else 100.0
-    huge = min(form.max / (8.0 * keys), 2.0**400)
+    # A sum of ``keys`` numerators, each at most 1, times entries of this size stays finite in the storage format.
+    most = form.max / (4.0 * keys)
+    large = min(1000.0 if form.precision >= 24 else 100.0, most / 1.25)
+    huge = min(most / 2.0, 2.0**400)
     # Most one-hot vectors stand at an allowed key; at a blocked one the derivative is exactly zero.
     hot = kind == "one-hot"
     order = rng.random((int(hot.sum()), keys))
@@ -53,4 +55,5 @@ def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
     g[kind == "constant"] = 3.0
     g[kind == "zero"] = 0.0
     g[kind == "huge"] = np.clip(g[kind == "huge"], -3.0, 3.0) / 3.0 * huge
+    np.clip(g, -most, most, out=g)
     return g
