@@ -16,7 +16,7 @@ import numpy as np
 
 from ..spec.formats import DTYPES
 from .errors import TargetError, said
-from .specimens import LEAKS, Leak, policies
+from .specimens import leaks, policies
 from .subject import Array, Bools, Subject
 
 try:
@@ -94,22 +94,6 @@ def _softmax(x: jax.Array) -> jax.Array:
     return jax.nn.softmax(x, axis=-1)
 
 
-def _leak(leak: Leak) -> Subject:
-    def formula(scores: jax.Array, mask: jax.Array) -> jax.Array:
-        weights: jax.Array = leak.formula(jnp, _softmax, scores, mask)
-        return weights
-
-    return jax_subject(
-        f"jax.{leak.name}",
-        formula,
-        adapter="jax",
-        role="specimen",
-        contract=leak.contract,
-        dtypes=leak.dtypes,
-        unsupported=leak.unsupported,
-    )
-
-
 def subjects() -> list[Subject]:
     """Every JAX subject, specimens included."""
     cpu_device()  # Refuse now, rather than at the first call of each subject.
@@ -120,6 +104,6 @@ def subjects() -> list[Subject]:
         jax_subject("jax.softmax-where", softmax_where, jit=False, adapter="jax"),
         jax_subject("jax.softmax-where", softmax_where, adapter="jax"),
         jax_subject("jax.fill-inf", fill_inf, adapter="jax", contract="nan"),
-        *map(_leak, LEAKS),
+        *leaks("jax", jax_subject, jnp, _softmax),
         *policies(reference),
     ]

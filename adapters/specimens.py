@@ -107,6 +107,30 @@ def _around(base: Subject, name: str, contract: str, call: Callable[..., Array |
     )
 
 
+def leaks(adapter: str, build: Callable[..., Subject], xp: Any, softmax: Callable[[Any], Any]) -> list[Subject]:
+    """Every leak on one framework.
+
+    ``build(id, formula, **declared)`` makes a subject of a function of the framework's arrays; ``xp`` and ``softmax``
+    are what the formulas are written over.
+    """
+
+    def formula(leak: Leak) -> Callable[[Any, Any], Any]:
+        return lambda scores, mask: leak.formula(xp, softmax, scores, mask)
+
+    return [
+        build(
+            f"{adapter}.{leak.name}",
+            formula(leak),
+            adapter=adapter,
+            role="specimen",
+            contract=leak.contract,
+            dtypes=leak.dtypes,
+            unsupported=leak.unsupported,
+        )
+        for leak in LEAKS
+    ]
+
+
 def policies(base: Subject) -> list[Subject]:
     """Four specimens made of one good subject, whose id has the form ``adapter.name`` or ``adapter.name[path]``.
 

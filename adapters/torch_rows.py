@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..spec.formats import DTYPES
-from .specimens import LEAKS, Leak, policies
+from .specimens import leaks, policies
 from .subject import Array, Bools, Subject
 from .torch_arrays import to_numpy, to_torch
 
@@ -82,22 +82,6 @@ def _softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, -1)
 
 
-def _leak(leak: Leak) -> Subject:
-    def formula(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        weights: torch.Tensor = leak.formula(torch, _softmax, scores, mask)
-        return weights
-
-    return torch_subject(
-        f"torch.{leak.name}",
-        formula,
-        adapter="torch",
-        role="specimen",
-        contract=leak.contract,
-        dtypes=leak.dtypes,
-        unsupported=leak.unsupported,
-    )
-
-
 def subjects() -> list[Subject]:
     """Every PyTorch subject, specimens included."""
     from_output = frozenset({"vjp-from-output"})
@@ -120,6 +104,6 @@ def subjects() -> list[Subject]:
             torch_subject(id, formula, adapter="torch", contract=contract, convention=convention, promises=from_output)
             for id, formula, contract, convention in entry_points
         ),
-        *map(_leak, LEAKS),
+        *leaks("torch", torch_subject, torch, _softmax),
         *policies(reference),
     ]

@@ -20,7 +20,7 @@ from .environment import environment
 from .finding import Certificate, Finding, SubjectRecord, combine
 from .promises import declared
 from .runner import Event, Policy, Results, run, run_on
-from .verdicts import SuiteFault, findings, formats
+from .verdicts import SuiteFault, findings
 
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
@@ -65,7 +65,9 @@ class Request:
             raise ValueError(
                 f"'zero' is required and the contract '{self.contract}' is asked for: no run can do both. Drop one."
             )
-        formats(self.dtypes)
+        for dtype in self.dtypes:
+            if dtype not in DTYPES:
+                raise ValueError(f"There is no dtype '{dtype}'. Choose from: {', '.join(DTYPES)}.")
         if self.effort not in EFFORTS:
             raise ValueError(f"There is no effort '{self.effort}'. Choose from: {', '.join(EFFORTS)}.")
         if self.seed < 0:

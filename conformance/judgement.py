@@ -119,9 +119,8 @@ class Outcome:
     ``applies``. ``ratio``, ``error``, ``budget``, ``index`` belong to the worst entry of each row (index -1: the row as
     a whole). ``diagnose(rows)`` names the fault of failed rows and is called for those only. ``blind``: rows whose
     budget could not tell the true weights from zeros or from uniform ones. ``returned``: what a witness shows.
-    ``second``: the other answer of an inner product, or the weights
-    that a derivative was given. ``remark`` tells which of several comparisons it is; ``fact`` is
-    reported, whatever the verdict.
+    ``second``: the other answer of a pair, or the weights that a derivative was given. ``remark`` tells which of
+    several comparisons it is; ``fact`` is reported, whatever the verdict.
     """
 
     declarations: tuple[str, ...]
@@ -183,11 +182,13 @@ def from_rows(
     diagnose: Callable[[Codes], Names],
     returned: Floats,
     tier: str,
+    index: Codes | None = None,
     **more: Any,
 ) -> Outcome:
-    """An outcome from one number per row, such as a row sum."""
+    """An outcome from one number per row, such as a row sum; ``index`` where that number belongs to one key."""
     ratio = used(error, budget)
-    index = np.full(len(error), -1)
+    if index is None:
+        index = np.full(len(error), -1)
     return Outcome(
         declarations, quantity, applies, applies & bad, ratio, error, budget, index, diagnose, returned, tier, **more
     )
@@ -212,7 +213,6 @@ class Worst:
     tangent: Floats
     returned: Floats
     second: Floats | None
-    dtype: str
     remark: str
     tier: str
 

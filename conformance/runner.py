@@ -17,13 +17,12 @@ from ..spec.contracts import contract
 from .calls import Fault
 from .cases import Case
 from .checks import CHECKS, SERVED_BY
-from .checks.derivative import SIDES
 from .checks.facts import fact
 from .checks.forward import VALUES
 from .diagnosis import weights_fault
 from .judgement import Tally
 from .tally import Tallies, count
-from .truth import Truth
+from .truth import SIDES, Truth
 from .view import View
 
 VAGUE = ("empty row", "not zero", "declaration stale")
@@ -126,7 +125,7 @@ def _faults(case: Case, view: View, tallies: Tallies) -> None:
         elif view.batch.forward_only:
             continue
         else:
-            answers = [view.derivative(method, side) for side in ("cotangents", "tangents")]
+            answers = [view.derivative(method, side) for side in SIDES]
         faults = [a.sentence for a in answers if isinstance(a, Fault)]
         if not faults:
             continue

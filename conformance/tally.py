@@ -92,7 +92,6 @@ def _worst(outcome: Outcome, batch: Batch, row: int) -> Worst:
         tangent=batch.tangents[row].astype(np.float64),
         returned=np.atleast_1d(outcome.returned[row]).astype(np.float64),
         second=None if outcome.second is None else outcome.second[row].astype(np.float64),
-        dtype=batch.dtype,
         remark=outcome.remark,
         tier=outcome.tier,
     )

@@ -13,6 +13,7 @@ from ..spec.oracle.exact import Engine, Exact, ExactWeights
 from ..spec.rounding import DerivativeBudget, WeightsBudget, derivative_budget, model, weights_budget
 
 Side = Literal["cotangents", "tangents"]
+SIDES: tuple[Side, ...] = ("cotangents", "tangents")
 
 
 class Truth:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from ..adapters.subject import Method, Subject
 from ..spec.batch import Floats
-from ..spec.formats import FORMATS
 from ..spec.oracle.referee import Decision, decide, decide_backward, decide_sum, enclose
 from .checks import SERVED_BY
 from .checks.derivative import GIVEN
@@ -24,8 +24,10 @@ from .tally import Tallies
 UNMET = "(hypothesis unmet)"
 NOT_RUN = "(not run)"
 POLICIES = frozenset({"raw softmax", "uniform", "one key"})
-VAGUE = frozenset({"not zero", "not rejected"})
 """Diagnoses that say what a backend does with an empty row."""
+
+VAGUE = frozenset({"not zero", "not rejected"})
+"""Diagnoses that only say that it is not what was declared."""
 
 TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
 """The true value where it is the same for every row: of a row sum, and of a difference that a theorem says is zero."""
@@ -56,11 +58,14 @@ def _of_dtype(subject: Subject, dtype: str, tallies: Tallies) -> Iterator[Findin
 
 def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tally]) -> Iterator[Finding]:
     name = declared(key).name
+    here: dict[str, Any] = {"subject": subject.id, "declaration": name, "dtype": dtype}
     reason = _unsupported(subject, dtype, key)
-    if reason or not mine:
-        reason = reason or "no row of this run meets its hypotheses"
-        verdict: Verdict = "unsupported" if _unsupported(subject, dtype, key) else "hypothesis-unmet"
-        yield _empty(subject.id, name, dtype, NOT_RUN, verdict, reason)
+    if reason:
+        yield Finding(**here, family=NOT_RUN, verdict="unsupported", diagnosis=reason)
+        return
+    if not mine:
+        why = "no row of this run meets its hypotheses"
+        yield Finding(**here, family=NOT_RUN, verdict="hypothesis-unmet", diagnosis=why)
         return
     unmet = 0
     for family, tally in mine.items():
@@ -69,7 +74,7 @@ def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tall
             continue
         yield _finding(subject.id, name, dtype, family, tally)
     if unmet:
-        yield _empty(subject.id, name, dtype, UNMET, "hypothesis-unmet", "", unmet)
+        yield Finding(**here, family=UNMET, verdict="hypothesis-unmet", diagnosis="", unmet=unmet)
 
 
 def _unsupported(subject: Subject, dtype: str, key: str) -> str:
@@ -81,20 +86,6 @@ def _unsupported(subject: Subject, dtype: str, key: str) -> str:
     needed: list[Method] = [m for served in SERVED_BY[key] for m in served.split("+")]  # type: ignore[misc]
     missing = next(m for m in needed if m not in subject.methods)
     return subject.unsupported.get(missing, f"the subject offers no {missing}")
-
-
-def _empty(
-    subject: str, name: str, dtype: str, family: str, verdict: Verdict, diagnosis: str, unmet: int = 0
-) -> Finding:
-    return Finding(
-        subject=subject,
-        declaration=name,
-        dtype=dtype,
-        family=family,
-        verdict=verdict,
-        diagnosis=diagnosis,
-        unmet=unmet,
-    )
 
 
 def verdict_of(tally: Tally) -> Verdict:
@@ -206,8 +197,8 @@ def _hex(values: Floats) -> list[str]:
 
 
 def _confirm(worst: Worst) -> Decision | None:
-    """The referee's word on a failure, None where there is nothing to compute: the error is not a number, the budget
-    is 0 by structure."""
+    """The referee's word on a failure, None where there is nothing to compute: the error is not a number, or
+    the budget is 0 by structure."""
     if worst.budget <= 0.0 or not math.isfinite(worst.error):
         return None
     if worst.quantity == "row sum":
@@ -237,11 +228,3 @@ def _vector(worst: Worst) -> list[float] | None:
         return None
     vector: list[float] = (worst.cotangent if worst.side == "cotangents" else worst.tangent).tolist()
     return vector
-
-
-def formats(dtypes: Sequence[str]) -> list[str]:
-    """Check dtype names. Raises ValueError with a sentence."""
-    for dtype in dtypes:
-        if dtype not in FORMATS:
-            raise ValueError(f"There is no dtype '{dtype}'. Choose from: {', '.join(FORMATS)}.")
-    return list(dtypes)

@@ -15,6 +15,9 @@ from .calls import Fault, Returned, call
 from .judgement import Comparison, by_referee, compare
 from .truth import Side, Truth
 
+DERIVATIVES: tuple[tuple[Mode, Side], ...] = (("vjp", "cotangents"), ("jvp", "tangents"))
+"""Each mode with the vectors that it is fed."""
+
 
 class View:
     """Answers are fetched on first use, so that a check which does not apply costs no call."""

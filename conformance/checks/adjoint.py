@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -113,7 +112,7 @@ def _jacobian(view: View) -> Iterator[Outcome]:
     other[groups] = forward[groups].transpose(turn)
     member = np.zeros(rows, bool)
     member[groups] = True
-    outcome = from_rows(
+    yield from_rows(
         ADJOINT,
         "difference",
         row_error,
@@ -123,8 +122,8 @@ def _jacobian(view: View) -> Iterator[Outcome]:
         diagnose=lambda r: np.full(len(r), "JVP and VJP disagree", dtype=object),
         returned=reverse,
         tier=view.tier("vjp"),
+        index=index,
         side="cotangents",
         second=other,
         remark="full Jacobian by both modes",
     )
-    yield replace(outcome, index=index)

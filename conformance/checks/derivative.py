@@ -14,20 +14,18 @@ from ..contracted import contracted
 from ..diagnosis import derivative_fault
 from ..judgement import Comparison, Outcome, RowWise, compare, from_entries
 from ..truth import Side
-from ..view import View
+from ..view import DERIVATIVES, View
 
 VJP = ("backward_eq_derivative",)
 JVP = ("derivative_apply", "hasFDerivAt_weights", "hasFDerivAt_spec")
 BLOCKED = ("blocked_gradient_zero",)
 GIVEN = "given the returned weights"
 
-SIDES: tuple[Side, ...] = ("cotangents", "tangents")
-
 
 def check(view: View) -> Iterator[Outcome]:
     """Every outcome that one derivative at a time decides."""
-    for mode, names, side in (("vjp", VJP, SIDES[0]), ("jvp", JVP, SIDES[1])):
-        yield from _mode(view, mode, names, side)  # type: ignore[arg-type]  # the literals are lost in the tuple
+    for mode, side in DERIVATIVES:
+        yield from _mode(view, mode, VJP if mode == "vjp" else JVP, side)
 
 
 def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterator[Outcome]:

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...spec.batch import Bools, Floats
+from ...spec.batch import Floats
 from ...spec.rounding import Mode
-from ..contracted import contracted, keep_derivative, keep_weights
+from ..contracted import contracted
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows
 from ..truth import Side
-from ..view import View
+from ..view import DERIVATIVES, View
 
 EMPTY = ("empty_row",)
-DERIVATIVES: tuple[tuple[Mode, Side], ...] = (("vjp", "cotangents"), ("jvp", "tangents"))
 
 
 def check(view: View) -> Iterator[Outcome]:
@@ -23,8 +22,7 @@ def check(view: View) -> Iterator[Outcome]:
     empty = view.batch.empty
     if view.values is not None:
         if empty.any():
-            kept = keep_weights(view.contract, view.values).kept
-            yield contracted(view, _outcome(view, view.values, kept), view.values)
+            yield contracted(view, _outcome(view, view.values), view.values)
         offered = getattr(view.forward, "valid", None) is not None
         if view.contract.kind == "zero+valid" or (view.contract.kind == "fallback" and offered):
             yield _flag(view)
@@ -33,11 +31,11 @@ def check(view: View) -> Iterator[Outcome]:
     for mode, side in DERIVATIVES:
         values = view.derivative_values(mode, side)
         if values is not None:
-            kept = keep_derivative(view.contract, values).kept
-            yield contracted(view, _outcome(view, values, kept, mode, side), values)
+            yield contracted(view, _outcome(view, values, mode, side), values)
 
 
-def _outcome(view: View, values: Floats, kept: Bools, mode: Mode | None = None, side: Side | None = None) -> Outcome:
+def _outcome(view: View, values: Floats, mode: Mode | None = None, side: Side | None = None) -> Outcome:
+    """The rows that the contract is to judge, not judged yet."""
     zero = np.zeros(len(values))
     with np.errstate(invalid="ignore"):
         error = np.abs(values).max(axis=1, initial=0.0)
@@ -52,7 +50,7 @@ def _outcome(view: View, values: Floats, kept: Bools, mode: Mode | None = None, 
         mode or "weights",
         error,
         zero,
-        ~kept,
+        zero > 0.0,
         # A vector that is not real, on an empty row, is the business of the promise ``isolation``.
         view.batch.empty if mode is None else view.batch.empty & view.batch.real,
         diagnose=diagnose,

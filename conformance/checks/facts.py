@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...adapters.subject import Method
 from ...spec.batch import Bools, Floats
-from ...spec.rounding import Mode
 from ..cases.build import ISOLATED
-from ..judgement import Outcome, Quantity, from_rows
+from ..judgement import Outcome, from_rows
 from ..truth import Side
-from ..view import View
-from .empty_row import DERIVATIVES
+from ..view import DERIVATIVES, View
 
 VISIBLE = "allowed_nan_visible"
 ISOLATION = "isolation"
@@ -56,7 +55,7 @@ def _visible(view: View) -> Iterator[Outcome]:
     nan = np.any(view.batch.mask & np.isnan(view.batch.scores64), axis=1)
     hidden = nan & ~np.any(np.isnan(view.values), axis=1)
     yield _promise(
-        view, VISIBLE, "allowed-nan-visible", "weights", nan, hidden, "NaN swallowed", "NaN visible", view.values
+        view, VISIBLE, "allowed-nan-visible", "forward", nan, hidden, "NaN swallowed", "NaN visible", view.values
     )
 
 
@@ -76,7 +75,7 @@ def _promise(
     view: View,
     key: str,
     promise: str,
-    quantity: Quantity,
+    method: Method,
     rows: Bools,
     broken: Bools,
     fault: str,
@@ -89,20 +88,15 @@ def _promise(
     none = np.zeros(len(rows), bool)
     return from_rows(
         (key,),
-        quantity,
+        "weights" if method == "forward" else method,
         broken.astype(np.float64),
         np.zeros(len(rows)),
         broken,
         rows if promised else none,
         diagnose=lambda r: np.full(len(r), fault, dtype=object),
         returned=values,
-        tier=view.tier("forward" if quantity == "weights" else mode_of(quantity)),
+        tier=view.tier(method),
         unmet=none if promised else rows,
         side=side,
         fact="" if promised else (fault if broken.any() else kept),
     )
-
-
-def mode_of(quantity: Quantity) -> Mode:
-    """The method behind a derivative."""
-    return "vjp" if quantity == "vjp" else "jvp"

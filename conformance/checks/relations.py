@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from ..cases.build import BESIDE, SHORT
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
 from ..truth import Side
-from ..view import View
-from .empty_row import DERIVATIVES
+from ..view import DERIVATIVES, View
 
 NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance", "position": "batch_invariance"}
 TRUNCATION = "truncation"
@@ -99,7 +98,7 @@ def _difference(
             out[own] = derivative_fault(view, mode, side, failed[own])
         return out
 
-    outcome = from_rows(
+    return from_rows(
         (name,),
         "difference",
         error,
@@ -109,11 +108,11 @@ def _difference(
         diagnose=diagnose,
         returned=returned,
         tier=view.tier(mode or "forward"),
+        index=index,
         side=side,
         second=other,
         fact="" if not different else "bits differ, within the budget",
     )
-    return replace(outcome, index=index)
 
 
 def _alone(view: View) -> Iterator[Outcome]:
