@@ -8,8 +8,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .certification import Report, Request, certify
+    from .given import check_row
 
-__all__ = ["Report", "Request", "__version__", "certify"]
+__all__ = ["Report", "Request", "__version__", "certify", "check_row"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from . import certification as module
 
         return getattr(module, name)
+    if name == "check_row":
+        from . import given
+
+        return given.check_row
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

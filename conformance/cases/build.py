@@ -30,6 +30,9 @@ BESIDE = "beside empty rows"
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
+GIVEN = "given"
+"""Family of rows that a caller gives."""
+
 Parts = dict[str, Any]
 Builder = Callable[[Generator, Format, int, int], Parts]
 Codes = npt.NDArray[np.int64]

@@ -26,6 +26,9 @@ KINDS = (
 )
 """Kinds of vectors, in the order in which rows take them, three rows each."""
 
+HUGE = 2.0**400
+"""Largest entry of a vector: products of two stay finite in float64, in which the budgets are computed."""
+
 
 def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
     """Gaussian, one-hot, large-plus-small, wide-ranging, constant, zero and huge vectors; shape and order of the mask's
@@ -42,7 +45,7 @@ def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
     # A sum of ``keys`` numerators, each at most 1, times entries of this size stays finite in the storage format.
     most = form.max / (4.0 * keys)
     large = min(1000.0 if form.precision >= 24 else 100.0, most / 1.25)
-    huge = min(most / 2.0, 2.0**400)
+    huge = min(most / 2.0, HUGE)
     # Most one-hot vectors stand at an allowed key; at a blocked one the derivative is exactly zero.
     hot = kind == "one-hot"
     order = rng.random((int(hot.sum()), keys))

@@ -11,7 +11,7 @@ from ...adapters.subject import Method
 from ...spec.batch import Floats
 from ...spec.rounding import Mode
 from ..calls import Returned, call
-from ..cases.build import BESIDE, SHORT
+from ..cases.build import BESIDE, GIVEN, SHORT
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
 from ..truth import Side
@@ -23,8 +23,8 @@ NON_INTERFERENCE = "score_non_interference"
 ALONE = 3
 """Rows that are also judged alone: each is a call of its own."""
 
-POISONED = ("poison", "empty poison", "truncation")
-"""Families, by the start of their names, whose blocked scores are hostile."""
+POISONED = ("poison", "empty poison", "truncation", GIVEN)
+"""Families, by the start of their names, whose blocked scores are hostile, or may be."""
 
 
 def check(view: View) -> Iterator[Outcome]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..finding import Certificate, Finding, Witness
 from .matrix import SHORT, short_name, used
@@ -54,8 +54,13 @@ def failures(certificate: Certificate) -> list[list[Finding]]:
     Clearest: the most specific declaration, then the fewest keys (two at least), then plain scores, then the largest
     error.
     """
+    return grouped(certificate.findings)
+
+
+def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """:func:`failures` among findings that are in no certificate."""
     groups: dict[tuple[str, str], list[Finding]] = {}
-    for f in certificate.findings:
+    for f in findings:
         if f.verdict in ("fail", "error"):
             # One error repeats for every dtype and shape.
             cause = SHAPE.sub("", f.diagnosis) if f.verdict == "error" else f.diagnosis
@@ -73,8 +78,13 @@ def _clearness(f: Finding) -> tuple[float, ...]:
 
 def block(group: Sequence[Finding], certificate: Certificate) -> str:
     """The text of one block."""
+    return text(group, certificate.declarations)
+
+
+def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]) -> str:
+    """:func:`block` with the statements of the declarations by name."""
     f = group[0]
-    entry = certificate.declarations[f.declaration]
+    entry = declarations[f.declaration]
     lines = [f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"]
     hint = _hint(f)
     lines.append(f"  diagnosis  {f.diagnosis}" + (f": {hint}" if hint else ""))
