@@ -9,11 +9,14 @@ Stability of Numerical Algorithms, Lemma 3.1), and ``log`` turns the product int
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from ..batch import Floats
 from ..formats import FORMATS, Format
+
+Argument = Literal["shift", "exp2", "lse"]
 
 SAFETY = 1e-9
 """Relative margin added to every budget for the float64 evaluation of the budget itself."""
@@ -29,6 +32,8 @@ class RoundingModel:
     reciprocal). ``flush``: results below the smallest normal number of the compute format may become 0.
     ``cast_numerators``: the numerators are rounded to storage before they are divided. ``composed``: derivatives may be
     taken operation by operation (exp, sum, divide), through the maximum too, rather than as ``w (g - <w, g>)``.
+    ``argument``: how exponents may be formed (:mod:`~hardmask.spec.rounding.arguments`). ``online``: numerators and
+    sums may be rescaled whenever a running maximum grows.
     """
 
     compute: Format
@@ -39,6 +44,13 @@ class RoundingModel:
     flush: bool = True
     cast_numerators: bool = False
     composed: bool = True
+    argument: Argument = "shift"
+    online: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether the very numerators that are divided stand in the sum, so that their errors cancel there."""
+        return not self.online and self.argument != "lse"
 
     @property
     def u(self) -> float:

@@ -4,11 +4,16 @@
 |---|---|
 | ``strict`` | every operation in the storage format, stable shift |
 | ``mixed`` | halves: float32 compute, one rounding to storage |
+| ``exp2`` | the same, with exponents in base 2: their error grows with the size of the scores |
+| ``online`` | the same, and numerators and sums may be rescaled whenever a running maximum grows |
+| ``lse`` | the same, and weights may be rebuilt as ``exp(s - log-sum-exp)``, without a division |
 | ``mixed-2`` | halves: float32 compute, numerators rounded to storage too |
 | ``half-ops`` | halves: every elementwise operation rounded to the half format, sums accumulated in float32 |
 
-``float64`` and ``float32`` have one model, ``strict``, under each of these names; the strongest model of a half is
-``mixed``.
+For ``float64`` and ``float32``, ``mixed``, ``mixed-2`` and ``half-ops`` mean what ``strict`` means; for the halves
+``strict`` means ``mixed``. ``exp2``, ``online`` and ``lse`` contain each other in this order, and contain ``strict`` or
+``mixed``. Between these three and ``mixed-2`` or ``half-ops`` neither contains the other: the errors of the first three
+grow with the scores, those of the others are those of the half format.
 
 The parameters leave headroom for other instruction sets: the largest error of exp measured over all float32 arguments
 is 3.57 u (NumPy), over sampled float64 arguments 2.36 u (XLA), and ``strict`` allows 4 u (2 ulp).
@@ -16,12 +21,13 @@ is 3.57 u (NumPy), over sampled float64 arguments 2.36 u (XLA), and ``strict`` a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from ..formats import FORMATS, HALVES
-from .model import FLOAT32, RoundingModel
+from .model import FLOAT32, Argument, RoundingModel
 
-TIERS: tuple[str, ...] = ("strict", "mixed", "mixed-2", "half-ops")
+TIERS: tuple[str, ...] = ("strict", "mixed", "exp2", "online", "lse", "mixed-2", "half-ops")
 """From strongest to weakest."""
 
 
@@ -37,6 +43,9 @@ def model(tier: str, dtype: str) -> RoundingModel:
     if tier not in TIERS:
         raise ValueError(f"There is no accuracy tier '{tier}'. Choose one of: {', '.join(TIERS)}.")
     storage = FORMATS[dtype]
+    if tier in ("exp2", "online", "lse"):
+        argument: Argument = "lse" if tier == "lse" else "exp2"
+        return replace(model("mixed", dtype), argument=argument, online=tier != "exp2")
     if dtype not in HALVES:
         return RoundingModel(storage, storage, storage, alpha=4.0)
     if tier == "half-ops":
@@ -45,13 +54,35 @@ def model(tier: str, dtype: str) -> RoundingModel:
     return RoundingModel(FLOAT32, storage, FLOAT32, alpha=4.0, cast_numerators=tier == "mixed-2")
 
 
-def weaker(tier: str, dtype: str) -> tuple[str, ...]:
-    """The tiers weaker than the given one that mean another model for this dtype, strongest first.
+def ladder(dtype: str) -> tuple[str, ...]:
+    """The tiers that mean different models for a dtype, strongest first.
 
-    >>> weaker("mixed", "bfloat16")
-    ('mixed-2', 'half-ops')
-    >>> weaker("strict", "float32")
+    >>> ladder("float32")
+    ('strict', 'exp2', 'online', 'lse')
+    >>> ladder("float16")
+    ('mixed', 'exp2', 'online', 'lse', 'mixed-2', 'half-ops')
+    """
+    return tuple(canonical(t, dtype) for t in TIERS if canonical(t, dtype) == t)
+
+
+def canonical(tier: str, dtype: str) -> str:
+    """The usual name of what a tier means for a dtype: of equal models, ``mixed`` for halves, else the first.
+
+    >>> canonical("half-ops", "float64"), canonical("strict", "bfloat16")
+    ('strict', 'mixed')
+    """
+    if dtype in HALVES:
+        return "mixed" if tier == "strict" else tier
+    return tier if tier in ("exp2", "online", "lse") else "strict"
+
+
+def weaker(tier: str, dtype: str) -> tuple[str, ...]:
+    """The tiers below the given one that mean another model for this dtype, strongest first.
+
+    >>> weaker("mixed-2", "bfloat16")
+    ('half-ops',)
+    >>> weaker("lse", "float32")
     ()
     """
-    later = TIERS[TIERS.index(tier) + 1 :]
-    return tuple(t for t in later if model(t, dtype) != model(tier, dtype))
+    steps = ladder(dtype)
+    return steps[steps.index(canonical(tier, dtype)) + 1 :]

@@ -17,6 +17,10 @@ corners. Taking logarithms gives ``L_i``, and
 To first order ``E_i / w_i = 2 (1 - w_i) alpha u + (1 - w_i) a_i + sum_{j != i} w_j a_j + (h + divisions) u``, and since
 ``sum w_j d_j = entropy(w) - log S <= log |A|``, the spread of the row enters through ``d_i`` of the entry itself only.
 At blocked keys and on empty rows the budget is exactly 0.
+
+How large ``a_i`` is depends on how the exponent is formed (:mod:`~hardmask.spec.rounding.arguments`). Under a model
+that rescales (``online``) or rebuilds the weights from a log-sum-exp (``lse``), the numerator that is divided is not
+the one that was added up: nothing cancels, neither in a weight nor in the row sum.
 """
 
 from __future__ import annotations
@@ -27,10 +31,9 @@ import numpy as np
 
 from ..batch import Bools, Floats
 from ..oracle.exact import ExactWeights
+from .arguments import common_factor, divided, rescales, summed
 from .blocks import blocks
 from .model import RoundingModel, up
-
-_LARGE = 50.0  # exp(50) times any weight is far beyond 1: a larger argument error says nothing more
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +42,6 @@ class WeightsBudget:
 
     error: Floats
     sum_error: Floats
-
-
-def argument_error(model: RoundingModel, scores: Floats, mask: Bools, gap: Floats) -> Floats:
-    """Bound on the error of the exponent ``fl(s_i - M)``, shape ``(R, n)``, 0 at blocked keys.
-
-    Rounded to nearest the error is at most ``d_i u``, and 0 where ``s_i - M`` is representable in the compute format
-    (Sterbenz: always for close scores). ``scores`` are exact in float64; blocked ones are not read.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        top = np.where(mask, scores, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
-        top = np.where(np.isfinite(top), top, 0.0)
-        s = np.where(mask, scores, top)
-        # The error of the float64 subtraction itself (Knuth's two-sum): 0 when the gap is exact in float64.
-        back = gap - top
-        lost = (top - (gap - back)) - (s + back)
-        exact = (lost == 0.0) & (gap.astype(model.compute.dtype).astype(np.float64) == gap)
-        a = np.where(exact, 0.0, gap * model.u)
-    if model.flush:
-        a = a + model.compute.lam
-    return np.where(mask, np.minimum(a, _LARGE), 0.0)
 
 
 def weights_budget(model: RoundingModel, scores: Floats, exact: ExactWeights) -> WeightsBudget:
@@ -74,31 +57,51 @@ def _block(
     model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, w: Floats, total: Floats
 ) -> tuple[Floats, Floats]:
     u, alpha = model.u, model.alpha * model.u
-    a = argument_error(model, scores, mask, gap)
     e = w * total
+    a = summed(model, scores, mask, gap)
+    grow, shrink = a + np.log1p(alpha), a - np.log1p(-alpha)
+    tiny, small_limit = np.full(1, model.tiny), np.full(1, 4.0 * model.compute.lam)
+    if model.argument != "shift":
+        factor = common_factor(model, scores, mask)
+        tiny, small_limit = tiny * factor, small_limit * factor
+    if model.online:
+        # For every rescaling another exp and a product.
+        turns = rescales(mask, gap)
+        grow = grow + turns * (np.log1p(alpha) + np.log1p(u))
+        shrink = shrink - turns * (np.log1p(-alpha) + np.log1p(-u))
+        if model.argument != "lse":
+            # One numerator is its own sum.
+            alone = mask.sum(axis=1, keepdims=True) == 1
+            grow, shrink = np.where(alone, 0.0, grow), np.where(alone, 0.0, shrink)
+        tiny = tiny * (1.0 + turns)
+    up_most, down_most = np.expm1(grow), -np.expm1(-shrink)
 
     # ``w S`` is the numerator; where it underflowed in float64 it is far below every limit all the same.
-    tau = np.where(mask & (e < 4.0 * model.compute.lam), model.tiny, 0.0)
+    tau = np.where(mask & (e < small_limit), tiny, 0.0)
     tau_sum = tau.sum(axis=1, keepdims=True) / total
     log_sum = model.log_sum(mask.sum(axis=1, keepdims=True).astype(np.float64))
-    up_most = np.expm1(a + np.log1p(alpha))
-    down_most = -np.expm1(-a + np.log1p(-alpha))
     ups, downs = w * up_most, w * down_most
     others_up, others_down = ups, downs
     if model.cast_numerators:
         # The sum may be built from the numerators before or after they are cast.
-        others_up = w * np.expm1(a + np.log1p(alpha) + np.log1p(model.u_cast))
-        others_down = w * -np.expm1(-a + np.log1p(-alpha) + np.log1p(-model.u_cast))
+        others_up = w * np.expm1(grow + np.log1p(model.u_cast))
+        others_down = w * -np.expm1(-shrink + np.log1p(-model.u_cast))
         small = mask & (e < 4.0 * model.storage.lam)
         tau_sum = tau_sum + small.sum(axis=1, keepdims=True) * model.tiny_storage / total
     # The sum, relative to S, when this key's numerator is at one end and all others are at the other.
-    low = np.maximum(ups - (others_down.sum(axis=1, keepdims=True) - others_down) - tau_sum, -0.999999)
-    high = (others_up.sum(axis=1, keepdims=True) - others_up) - downs + tau_sum
+    low = -(others_down.sum(axis=1, keepdims=True) + tau_sum)
+    high = others_up.sum(axis=1, keepdims=True) + tau_sum
+    if model.shared:
+        low, high = low + (others_down + ups), high - (others_up + downs)
+    if model.argument == "lse":
+        further = divided(model, scores, mask, gap, total) - a
+        up_most, down_most = np.expm1(grow + further), -np.expm1(-shrink - further)
+    low, high = np.maximum(low, -0.999999), np.maximum(high, -0.999999)
     last_up = model.divisions * np.log1p(u) + np.log1p(model.u_cast)
     last_down = -model.divisions * np.log1p(-u) - np.log1p(-model.u_cast)
-    sum_low = log_sum - np.log1p(low)
+    sum_low, sum_high = log_sum - np.log1p(low), log_sum + np.log1p(high)
     upper = np.log1p(up_most) + sum_low + last_up
-    lower = -np.log1p(-np.minimum(down_most, 0.999999)) + np.log1p(np.maximum(high, -0.999999)) + log_sum + last_down
+    lower = -np.log1p(-np.minimum(down_most, 0.999999)) + sum_high + last_down
     log_error = np.minimum(np.maximum(upper, lower), 700.0)
 
     grown = w * np.exp(log_error)
@@ -109,8 +112,14 @@ def _block(
         absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage * (1.0 + 4.0 * u), 0.0)
     error = np.where(mask, w * np.expm1(log_error) + absolute, 0.0)
     stored = np.where(mask, model.storage_error(w + error), 0.0)
-    sums = _sum_budget(model, w, mask, log_sum[:, 0]) + up(stored.sum(axis=1))
-    return up(error + stored), sums
+    if model.shared:
+        sums = _sum_budget(model, w, mask, log_sum[:, 0])
+    else:
+        most = np.log1p((w * up_most).sum(axis=1)) + sum_low[:, 0] + last_up
+        least = -np.log1p(-np.minimum((w * down_most).sum(axis=1), 0.999999)) + sum_high[:, 0] + last_down
+        sums = np.expm1(np.minimum(np.maximum(most, least), 700.0)) + np.where(mask, absolute, 0.0).sum(axis=1)
+        sums = np.where(np.any(mask, axis=1), up(sums), 0.0)
+    return up(error + stored), sums + up(stored.sum(axis=1))
 
 
 def _sum_budget(model: RoundingModel, w: Floats, mask: Bools, log_sum: Floats) -> Floats:
