@@ -206,8 +206,8 @@ def test_the_kernels_tiers_contain_each_other(dtype: str) -> None:
     for batch, exact in batches(dtype):
         chain = [weights_budget(model(t, dtype), batch.scores64, exact) for t in ("mixed", "exp2", "online", "lse")]
         for tight, loose in pairwise(chain):
-            assert (tight.error <= loose.error * (1 + 1e-12)).all()
-            assert (tight.sum_error <= loose.sum_error * (1 + 1e-12)).all()
+            assert (tight.error <= loose.error * (1 + 1e-8)).all()  # each is rounded in float64
+            assert (tight.sum_error <= loose.sum_error * (1 + 1e-8)).all()
 
 
 def test_the_budget_of_lse_grows_with_the_scores_and_the_others_do_not() -> None:
