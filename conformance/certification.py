@@ -11,16 +11,18 @@ from ..adapters.registry import resolve, versions
 from ..adapters.subject import Subject
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES
+from ..spec.oracle.audit import Audit
 from ..spec.oracle.referee import engine_name
 from . import __version__
 from .cases import EFFORTS, plan
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
 from .environment import environment
-from .finding import Certificate, Finding, SubjectRecord, combine
+from .finding import AuditRecord, Certificate, Finding, SubjectRecord, combine
 from .promises import declared
-from .runner import Event, Policy, Results, run, run_on
-from .verdicts import SuiteFault, findings
+from .runner import CaseJudged, Event, Policy, Results, run, run_on
+from .suite_fault import SuiteFault
+from .verdicts import findings
 
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
@@ -118,9 +120,11 @@ def certify(
         events = run(chosen, cases, request.policy, results)
     else:
         events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
-    complete, broken = True, ""
+    complete, broken, audit = True, "", Audit()
     try:
         for event in events:
+            if isinstance(event, CaseJudged):
+                audit += event.audit
             listen(event)
     except KeyboardInterrupt:
         complete = False
@@ -132,13 +136,18 @@ def certify(
         found.extend(findings(chosen, request.dtypes, results))
     except KeyboardInterrupt:
         complete = False
-    certificate = _certificate(request, chosen, found, complete, started)
+    certificate = _certificate(request, chosen, found, audit, complete, started)
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 
 
 def _certificate(
-    request: Request, subjects: Sequence[Subject], found: list[Finding], complete: bool, started: float
+    request: Request,
+    subjects: Sequence[Subject],
+    found: list[Finding],
+    audit: Audit,
+    complete: bool,
+    started: float,
 ) -> Certificate:
     names = [declared(key) for key in SERVED_BY]
     return sealed(
@@ -161,6 +170,7 @@ def _certificate(
             },
             subjects=[_record(request, s, found) for s in subjects],
             findings=found,
+            audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
             not_shown=list(NOT_SHOWN),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
         )

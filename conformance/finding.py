@@ -92,6 +92,20 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
 
 
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit of the oracle: random rows of every batch, recomputed by the referee.
+
+    ``rows``, ``entries``: how many were recomputed; the entries are those of weights and derivatives. ``engine``: the
+    library that the referee computed with. ``share``: the largest part of its stated error that the oracle used. An
+    entry beyond that error ends a run with exit code 3.
+    """
+
+    rows: int
+    entries: int
+    engine: str
+    share: float
+
+
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The document of a run. ``digest`` covers everything but itself and ``times``.
 
@@ -108,5 +122,6 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     declarations: dict[str, dict[str, str]]
     subjects: list[SubjectRecord]
     findings: list[Finding]
+    audit: AuditRecord
     not_shown: list[str]
     times: dict[str, Any]

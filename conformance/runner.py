@@ -14,6 +14,8 @@ from ..adapters.registry import resolve
 from ..adapters.subject import Method, Subject
 from ..spec.batch import Batch
 from ..spec.contracts import contract
+from ..spec.oracle.audit import Audit
+from .audit import audited
 from .calls import Fault
 from .cases import Case
 from .checks import CHECKS, SERVED_BY
@@ -58,33 +60,35 @@ class CaseStarted:
 
 @dataclass(frozen=True)
 class CaseJudged:
-    """A batch was judged for every subject."""
+    """A batch was judged for every subject, by a truth that was audited."""
 
     case: Case
     index: int
     total: int
+    audit: Audit
 
 
 Event = CaseStarted | CaseJudged
 
 
 def judge(case: Case, subjects: Sequence[Subject], policy: Policy) -> Results:
-    """Judge one batch for every subject that has its dtype."""
+    """Judge one batch for every subject that has its dtype. Raises SuiteFault when the oracle fails its audit."""
     return _judge_all(case, subjects, policy, prepare(case, subjects))
 
 
 def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
-    """Build a batch and compute all that the subjects' tiers will ask of its truth."""
+    """Build a batch, compute all that the subjects' tiers will ask of its truth, and audit it."""
     truth = Truth(case.build())
     mine = [s for s in subjects if case.dtype in s.dtypes]
     for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods}:
         truth.budget(tier)
-    if truth.batch.forward_only:
-        return truth
-    for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}:
+    tiers = {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}
+    derivatives = bool(tiers) and not truth.batch.forward_only
+    for tier in tiers if derivatives else ():
         for side in SIDES:
             truth.derivative(side)
             truth.derivative_budget(tier, side)
+    truth.audit = audited(truth, case.seed, derivatives)
     return truth
 
 
@@ -195,7 +199,7 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
             if index + 1 < len(wanted):
                 following = ahead.submit(prepare, wanted[index + 1], subjects)
             merge(results, _judge_all(case, subjects, policy, truth))
-            yield CaseJudged(case, index, len(wanted))
+            yield CaseJudged(case, index, len(wanted), truth.audit)
 
 
 @cache
@@ -203,9 +207,11 @@ def _resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
     return tuple(resolve(list(targets), specimens=specimens))
 
 
-def judge_by_name(case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy) -> Results:
-    """:func:`judge` for another process: subjects hold functions and do not travel, their names do."""
-    return judge(case, _resolved(targets, specimens), policy)
+def judge_by_name(case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy) -> tuple[Results, Audit]:
+    """Judge one batch in another process: subjects hold functions and do not travel, their names do."""
+    subjects = _resolved(targets, specimens)
+    truth = prepare(case, subjects)
+    return _judge_all(case, subjects, policy, truth), truth.audit
 
 
 def run_on(
@@ -216,8 +222,9 @@ def run_on(
     try:
         for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
             yield CaseStarted(case, index, len(cases))
-            merge(results, future.result())
-            yield CaseJudged(case, index, len(cases))
+            found, audit = future.result()
+            merge(results, found)
+            yield CaseJudged(case, index, len(cases), audit)
     finally:
         for future in futures:
             future.cancel()

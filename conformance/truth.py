@@ -9,6 +9,7 @@ import numpy as np
 
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.oracle import engine_for
+from ..spec.oracle.audit import Audit
 from ..spec.oracle.exact import Engine, Exact, ExactWeights
 from ..spec.rounding import DerivativeBudget, WeightsBudget, derivative_budget, model, weights_budget
 
@@ -19,13 +20,15 @@ SIDES: tuple[Side, ...] = ("cotangents", "tangents")
 class Truth:
     """The oracle's view of a batch: exact weights and derivatives, and the budgets of every tier that is asked for.
 
-    Rows whose allowed scores are not all real are treated as empty here; no check judges them.
+    Rows whose allowed scores are not all real are treated as empty here; no check judges them. ``audit``: what the
+    referee recomputed of it.
     """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.engine: Engine = engine_for(batch.dtype)
         self.mask: Bools = batch.mask & batch.real[:, None]
+        self.audit = Audit()
         self._budgets: dict[str, WeightsBudget] = {}
         self._allowed: dict[Side, Floats] = {}
         self._derivatives: dict[Side, Exact] = {}

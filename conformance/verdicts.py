@@ -19,6 +19,7 @@ from .finding import Finding, Verdict, Witness
 from .judgement import Tally, Worst
 from .promises import declared
 from .runner import Results, methods_of
+from .suite_fault import SuiteFault
 from .tally import Tallies
 
 UNMET = "(hypothesis unmet)"
@@ -31,10 +32,6 @@ VAGUE = frozenset({"not zero", "not rejected"})
 
 TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
 """The true value where it is the same for every row: of a row sum, and of a difference that a theorem says is zero."""
-
-
-class SuiteFault(Exception):
-    """The fast engine reported a failure that the referee does not confirm: hardmask is wrong, not the subject."""
 
 
 def findings(subjects: Sequence[Subject], dtypes: Sequence[str], results: Results) -> Iterator[Finding]:
@@ -166,20 +163,26 @@ def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, W
             f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
             f"{decision} Please report this as a fault of hardmask."
         )
-    enclosure, exact = TRUE_OF_ROWS.get(worst.quantity), None
+    enclosure, exact, index = TRUE_OF_ROWS.get(worst.quantity), None, _index(worst)
     # A promise speaks of rows with an allowed score that is no real number: nothing is true of them.
     real = bool(np.isfinite(worst.scores[worst.mask]).all())
     if real and worst.quantity != "valid":
         true = enclose(worst.scores.tolist(), worst.mask.tolist(), _vector(worst))
         exact = [str(x) for x in true]
-        if enclosure is None and worst.index >= 0:
-            enclosure = [repr(x) for x in true[worst.index].floats()]
+        if index is None and worst.quantity in ("weights", "vjp", "jvp") and true:
+            # The row as a whole is at fault: show the entry that is farthest off, or no number.
+            middle = np.array([sum(x.floats()) / 2.0 for x in true])
+            with np.errstate(invalid="ignore"):
+                off = np.abs(worst.returned - middle)
+            index = int(np.where(np.isnan(off), np.inf, off).argmax())
+        if enclosure is None and index is not None:
+            enclosure = [repr(x) for x in true[index].floats()]
     both = worst.quantity == "inner product"
     return enclosure, Witness(
         batch=worst.batch,
         row=worst.row,
         keys=len(worst.mask),
-        index=_index(worst),
+        index=index,
         quantity=worst.quantity,
         scores=_hex(worst.scores),
         mask=worst.mask.tolist(),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..certification import Report
 from ..finding import Finding
-from .matrix import tables
+from .matrix import tables, used
 from .witness import block, failures
 
 BLOCKS = 6
@@ -42,6 +42,12 @@ def print_report(report: Report, console: Console) -> None:
     console.print(
         "Cells show the verdict and the largest share of the error budget that was used. "
         f"Seed {certificate.seed}, effort {certificate.request['effort']}, {counts:,} judged entries, {seconds:.1f} s.",
+        soft_wrap=True,
+    )
+    audit = certificate.audit
+    console.print(
+        f"Oracle audited on {audit.rows:,} rows ({audit.entries:,} entries) by {audit.engine}: "
+        f"at most {used(audit.share)} of its stated error was used.",
         soft_wrap=True,
     )
     style = "bold green" if report.exit_code == 0 else "bold red"

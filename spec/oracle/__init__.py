@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from .audit import Audit, audit
+from .audit import Audit, audit, audit_rows, draw
 from .dd_engine import DoubleDoubleEngine
 from .exact import Engine, Exact, ExactWeights
 from .float64 import Float64Engine
 
-__all__ = ["Audit", "DoubleDoubleEngine", "Engine", "Exact", "ExactWeights", "Float64Engine", "audit", "engine_for"]
+__all__ = [
+    "Audit",
+    "DoubleDoubleEngine",
+    "Engine",
+    "Exact",
+    "ExactWeights",
+    "Float64Engine",
+    "audit",
+    "audit_rows",
+    "draw",
+    "engine_for",
+]
 
 
 def engine_for(dtype_name: str) -> Engine:

@@ -1,6 +1,7 @@
 """Rigorous real numbers of any precision: python-flint balls, or mpmath intervals where python-flint is missing.
 
-Neither library's global precision is touched from outside a :meth:`Library.precision` block.
+Neither library's global precision is touched from outside a :meth:`Library.precision` block, and one thread at a time
+is inside such a block.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib.util import find_spec
+from threading import RLock
 from typing import Any, Literal, Protocol
 
 from .interval import Interval, rounded_down
 
 Name = Literal["flint", "mpmath"]
+
+_ALONE = RLock()
+"""Held inside a precision block: the precision belongs to the process, not to the thread."""
 
 
 class Library(Protocol):
@@ -40,6 +45,10 @@ class Library(Protocol):
         """The enclosure that ``x`` stands for."""
         ...
 
+    def rough(self, x: Any) -> float:
+        """A float near the middle of the enclosure, for what decides nothing."""
+        ...
+
 
 class _Flint:
     name: Name = "flint"
@@ -52,7 +61,7 @@ class _Flint:
 
     @contextmanager
     def precision(self, bits: int) -> Iterator[None]:
-        with self._context.workprec(bits):
+        with _ALONE, self._context.workprec(bits):
             yield
 
     def exp(self, x: Any) -> Any:
@@ -61,6 +70,9 @@ class _Flint:
     def interval(self, x: Any) -> Interval:
         low, high = (tuple(map(int, end.man_exp())) for end in (x.lower(), x.upper()))
         return Interval(rounded_down(*low), -rounded_down(-high[0], high[1]))
+
+    def rough(self, x: Any) -> float:
+        return float(x)
 
 
 class _Mpmath:
@@ -76,13 +88,14 @@ class _Mpmath:
 
     @contextmanager
     def precision(self, bits: int) -> Iterator[None]:
-        before = self._context.prec, self._doubt
-        self._context.prec = bits
-        self._doubt = 1 + self.number([-1, 1]) * self.number(2) ** (2 - bits)
-        try:
-            yield
-        finally:
-            self._context.prec, self._doubt = before
+        with _ALONE:
+            before = self._context.prec, self._doubt
+            self._context.prec = bits
+            self._doubt = 1 + self.number([-1, 1]) * self.number(2) ** (2 - bits)
+            try:
+                yield
+            finally:
+                self._context.prec, self._doubt = before
 
     def exp(self, x: Any) -> Any:
         """mpmath rounds its approximation, correct to some 14 guard bits, outwards; a wrong last bit is allowed for."""
@@ -91,6 +104,9 @@ class _Mpmath:
     def interval(self, x: Any) -> Interval:
         low, high = ((-int(man) if sign else int(man), int(exp)) for sign, man, exp, _ in x._mpi_)
         return Interval(rounded_down(*low), -rounded_down(-high[0], high[1]))
+
+    def rough(self, x: Any) -> float:
+        return float(x.mid)
 
 
 @cache

@@ -152,7 +152,7 @@ def decide_backward(
 
     def entry(real: Library) -> Any:
         exact = [_finite(real, w, "weight", i) for i, w in enumerate(weights)]
-        return _backward(real, exact, [True] * len(exact), vector)[index]
+        return along(real, exact, [True] * len(exact), vector)[index]
 
     return _decide(entry, returned, budget, lib, cap)
 
@@ -189,7 +189,7 @@ def row(real: Library, scores: Row, mask: Bits, vector: Row | None = None) -> li
     top = first_maximum(mask, [float(s) for s in scores])
     ar = Arithmetic(real.name, real.exp, real.number(0.0), maximum=lambda *_: top)
     weights = hardMaskedSoftmaxVecSpec(exact, mask, ar)
-    return weights if vector is None else _backward(real, weights, mask, vector)
+    return weights if vector is None else along(real, weights, mask, vector)
 
 
 def precisions(cap: int) -> Iterator[int]:
@@ -204,7 +204,8 @@ def precisions(cap: int) -> Iterator[int]:
         bits *= 2
 
 
-def _backward(real: Library, weights: list[Any], mask: Bits, vector: Row) -> list[Any]:
+def along(real: Library, weights: list[Any], mask: Bits, vector: Row) -> list[Any]:
+    """Enclosures of the derivative along ``vector`` at the given weights, numbers of ``real``."""
     zero = real.number(0.0)
     pairs = enumerate(zip(vector, mask, strict=True))
     exact = [_finite(real, g, "vector entry", i) if m else zero for i, (g, m) in pairs]

@@ -20,6 +20,7 @@ from hardmask.conformance.terminal.matrix import cell, short_name, used
 from hardmask.conformance.terminal.progress import ProgressBar
 from hardmask.conformance.terminal.report import BLOCKS, print_report
 from hardmask.conformance.terminal.witness import block, failures
+from hardmask.spec.oracle import Audit
 
 
 def finding(**fields: Any) -> Finding:
@@ -196,7 +197,7 @@ def test_progress_shows_the_batch() -> None:
     case = Case("float32", "shapes", 104, 13, 0, 0)
     with ProgressBar(Console(file=out, force_terminal=True, width=100)) as bar:
         bar(CaseStarted(case, 0, 2))
-        bar(CaseJudged(case, 0, 2))
+        bar(CaseJudged(case, 0, 2, Audit()))
         bar._progress.refresh()
     assert "float32/shapes/104x13/0" in out.getvalue()
 

@@ -36,6 +36,7 @@ class Example:
     dtype: str = "float64"
     kind: str = "example"
     key: str = "example"
+    seed: int = 0
 
     def build(self) -> Batch:
         """Two rows; the vectors of the derivatives are the values."""

@@ -69,7 +69,9 @@ def executed(*, python: bool) -> list[Path]:
 def plain(line: str) -> str:
     """A line of output without what may differ from one machine to the next."""
     line = re.sub(
-        r"(?:(?<=pass )|(?<=FAIL )|(?<=permitted ))(?:<?\.\d+|\d+\.\d+|\d+e[+-]\d+|0)(?= |$)", "#", line.rstrip()
+        r"(?:(?<=pass )|(?<=FAIL )|(?<=permitted )|(?<=at most ))(?:<?\.\d+|\d+\.\d+|\d+e[+-]\d+|0)(?= |$)",
+        "#",
+        line.rstrip(),
     )
     return " ".join(line.split())
 

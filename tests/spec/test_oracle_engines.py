@@ -226,7 +226,8 @@ def batch(dtype: str = "float64") -> Batch:
 def test_the_audit_finds_nothing_in_the_engines(engine: Engine, lib: str) -> None:
     rows = 39 if lib == "flint" else 5
     report = audit(engine, batch(), sample=rows, rng=np.random.default_rng(0), lib=lib)  # type: ignore[arg-type]
-    assert report == Audit(checked=3 * rows * 12, outside=0)
+    assert report == Audit(rows=rows, checked=3 * rows * 12, outside=0, share=report.share)
+    assert 0.0 < report.share <= 1.0
 
 
 def test_the_audit_leaves_rows_of_facts_out() -> None:
@@ -243,7 +244,14 @@ def test_the_audit_catches_a_wrong_exponential(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(dd_module, "dd_exp", wrong_dd)
     for engine in ENGINES:
-        assert audit(engine, batch(), sample=10, rng=np.random.default_rng(0)).outside > 0
+        report = audit(engine, batch(), sample=10, rng=np.random.default_rng(0))
+        assert report.outside > 0
+        assert report.row is not None
+
+
+def test_audits_add_up() -> None:
+    total = Audit(2, 20, 0, 0.25) + Audit(3, 30, 1, 0.5, row=7) + Audit(1, 10, 2, 0.125, row=9)
+    assert total == Audit(6, 60, 3, 0.5, row=7)
 
 
 def test_the_audit_catches_a_wrong_derivative() -> None:
