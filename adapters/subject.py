@@ -30,7 +30,8 @@ import numpy.typing as npt
 
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES, HALVES
-from ..spec.rounding import TIERS
+from ..spec.rounding import TIERS, RoundingModel, customised, widens
+from ..spec.rounding import model as tier_model
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -70,6 +71,9 @@ class Subject:
     - ``tier``: the declared accuracy, one name for all dtypes or a mapping. Keys, most specific first:
       ``"jvp:float16"``, ``"jvp:half"``, ``"float16"``, ``"half"``. Undeclared means ``strict`` for float64 and float32
       and ``mixed`` for the halves.
+    - ``model``: fields of the tier's rounding model to change (:func:`hardmask.spec.rounding.customised`), such as
+      ``{"alpha": 20.0}``: one mapping for all dtypes, or a mapping of such mappings with the keys of ``tier``. A model
+      that admits more than the tier does is *custom*: what passes under it is ``permitted``, never a plain pass.
     - ``role``: a ``specimen`` is a deliberate policy shipped for demonstration and runs only when it is named.
     - ``convention``: what True means in the entry point's own mask, for the record; the functions translate.
     - ``unsupported``: reasons, keyed by method or dtype, for what the subject cannot do.
@@ -90,6 +94,7 @@ class Subject:
     dtypes: tuple[str, ...] = ("float32", "float64")
     contract: str = "zero"
     tier: str | Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
     convention: Convention = "allowed"
     promises: frozenset[str] = frozenset()
     unsupported: Mapping[str, str] = field(default_factory=dict)
@@ -129,6 +134,18 @@ class Subject:
         for tier in [self.tier] if isinstance(self.tier, str) else self.tier.values():
             if tier not in TIERS:
                 raise ValueError(f"Subject '{self.id}' declares the tier '{tier}'; choose one of: {', '.join(TIERS)}.")
+        for key, value in self.model.items():
+            if isinstance(value, Mapping) and key not in _TIER_KEYS:
+                raise ValueError(
+                    f"Subject '{self.id}' changes the rounding model of '{key}'; write a dtype or 'half', or one of "
+                    "them after a method, as in 'jvp:half'."
+                )
+        for dtype in self.dtypes:
+            for method in METHODS:
+                try:
+                    self.rounding_for(method, dtype)
+                except ValueError as problem:
+                    raise ValueError(f"Subject '{self.id}' changes its rounding model in {dtype}. {problem}") from None
         for key, reason in self.unsupported.items():
             if key not in (*METHODS, *DTYPES):
                 raise ValueError(
@@ -148,10 +165,34 @@ class Subject:
         """The accuracy tier that the subject declares for one method and dtype."""
         if isinstance(self.tier, str):
             return self.tier
-        keys = [f"{method}:{dtype}", dtype]
-        if dtype in HALVES:
-            keys = [f"{method}:{dtype}", f"{method}:half", dtype, "half"]
-        for key in keys:
-            if key in self.tier:
-                return self.tier[key]
-        return "mixed" if dtype in HALVES else "strict"
+        found = _most_specific(self.tier, method, dtype)
+        return found or ("mixed" if dtype in HALVES else "strict")
+
+    def rounding_for(self, method: Method, dtype: str) -> RoundingModel:
+        """The rounding model by which a method is judged in a dtype: that of the tier, with the declared changes."""
+        tier = self.tier_for(method, dtype)
+        changes = self._changes(method, dtype)
+        return customised(tier, dtype, changes) if changes else tier_model(tier, dtype)
+
+    def custom(self, method: Method, dtype: str) -> str:
+        """The changes that make the rounding model admit more than the tier does, in words; empty if they do not.
+
+        >>> Subject("x.y", forward=lambda s, m: s, model={"alpha": 20.0}).custom("forward", "float32")
+        'alpha=20.0'
+        """
+        changes = self._changes(method, dtype)
+        if not changes or not widens(self.rounding_for(method, dtype), tier_model(self.tier_for(method, dtype), dtype)):
+            return ""
+        return ", ".join(f"{name}={value}" for name, value in sorted(changes.items()))
+
+    def _changes(self, method: Method, dtype: str) -> Mapping[str, Any]:
+        if any(isinstance(value, Mapping) for value in self.model.values()):
+            return _most_specific(self.model, method, dtype) or {}
+        return self.model
+
+
+def _most_specific(declared: Mapping[str, Any], method: Method, dtype: str) -> Any:
+    keys = [f"{method}:{dtype}", dtype]
+    if dtype in HALVES:
+        keys = [f"{method}:{dtype}", f"{method}:half", dtype, "half"]
+    return next((declared[key] for key in keys if key in declared), None)

@@ -18,11 +18,11 @@ from .cases import EFFORTS, plan
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
 from .environment import environment
-from .finding import AuditRecord, Certificate, Finding, SubjectRecord, combine
+from .finding import AuditRecord, Certificate, Finding, Measured, SubjectRecord, combine
 from .promises import declared
 from .runner import CaseJudged, Event, Policy, Results, run, run_on
 from .suite_fault import SuiteFault
-from .verdicts import findings
+from .verdicts import accuracies, findings
 
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
@@ -132,11 +132,13 @@ def certify(
         complete = False
         broken = "A worker process died (a crash in a backend, or too little memory)"
     found: list[Finding] = []
+    accuracy: list[Measured] = []
     try:
         found.extend(findings(chosen, request.dtypes, results))
+        accuracy.extend(accuracies(chosen, request.dtypes, results))
     except KeyboardInterrupt:
         complete = False
-    certificate = _certificate(request, chosen, found, audit, complete, started)
+    certificate = _certificate(request, chosen, found, accuracy, audit, complete, started)
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 
@@ -145,6 +147,7 @@ def _certificate(
     request: Request,
     subjects: Sequence[Subject],
     found: list[Finding],
+    accuracy: list[Measured],
     audit: Audit,
     complete: bool,
     started: float,
@@ -171,6 +174,7 @@ def _certificate(
             subjects=[_record(request, s, found) for s in subjects],
             findings=found,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
+            measured=accuracy,
             not_shown=list(NOT_SHOWN),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
         )
@@ -187,12 +191,19 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
         declared_contract=subject.contract,
         convention=subject.convention,
         tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
+        custom=custom_models(subject),
         methods=list(subject.methods),
         dtypes=list(subject.dtypes),
         promises=sorted(subject.promises),
         unsupported=dict(subject.unsupported),
         verdict=combine(f.verdict for f in found if f.subject == subject.id),
     )
+
+
+def custom_models(subject: Subject) -> dict[str, str]:
+    """For each ``method:dtype`` whose rounding model admits more than its tier, the changes in words."""
+    all_ = {f"{m}:{d}": subject.custom(m, d) for d in subject.dtypes for m in subject.methods}
+    return {where: changes for where, changes in all_.items() if changes}
 
 
 def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, str]:
@@ -219,6 +230,9 @@ def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, st
             if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):
                 why = f.diagnosis.rstrip(".")
                 return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {why}."
+    custom = [s.id for s in certificate.subjects if s.custom]
+    if custom:
+        return 0, f"Certified, but under rounding models beyond the tiers: {', '.join(custom)}."
     return 0, "Certified: every subject keeps what it declares."
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..spec.batch import Bools, Floats
-from ..spec.rounding import Mode, weaker
+from ..spec.rounding import Mode
 from .judgement import Codes, Names
 from .truth import Side
 from .view import View
 
 INVERTED = "inverted mask"
 """All weight lies on blocked keys although an allowed score is the largest: no penalty does that."""
+
+ROUNDED = "rounding"
+"""An error that is too large for the declared tier, and not by much."""
 
 COARSE = 2.0**-6
 """Weights that are no further apart than this show one policy; a diagnosis is not a verdict."""
@@ -46,9 +49,9 @@ def weights_fault(view: View, rows: Codes) -> Names:
         _name(names, empty, "not zero")
         _name(names, leak, "leak")
     _name(names, np.any(y < 0.0, axis=1), "negative weight")
-    total = view.truth.budget(view.tier("forward")).sum_error[rows]
+    total = view.budget().sum_error[rows]
     _name(names, np.abs(y.sum(axis=1) - 1.0) > 2.0 * total, "not normalised")
-    _rounding(view, rows, names, view.compared.error, view.compared.ratio, "wrong weights")
+    _rounding(view, rows, names, view.compared.ratio, "wrong weights")
     return names
 
 
@@ -105,33 +108,12 @@ def derivative_fault(view: View, mode: Mode, side: Side, rows: Codes) -> Names:
     uncentred = w * np.where(mask, view.truth.vectors[side][rows], 0.0)
     _name(names, np.all(np.abs(y - uncentred) <= budget, axis=1), "centring lost")
     _name(names, np.all(np.abs(y + true) <= budget, axis=1), "wrong sign")
-    compared = view.derivative_compared(mode, side)
-    _rounding(view, rows, names, compared.error, compared.ratio, "wrong derivative", mode, side)
+    _rounding(view, rows, names, view.derivative_compared(mode, side).ratio, "wrong derivative")
     return names
 
 
-def _rounding(
-    view: View,
-    rows: Codes,
-    names: Names,
-    error: Floats,
-    ratio: Floats,
-    otherwise: str,
-    mode: Mode | None = None,
-    side: Side | None = None,
-) -> None:
-    """Name what is left: an error that a weaker tier admits, a small excess, or a wrong value."""
-    left = names == ""
-    if not left.any():
-        return
-    for tier in weaker(view.tier(mode or "forward"), view.batch.dtype):
-        if mode is None or side is None:
-            budget = view.truth.budget(tier).error
-        else:
-            budget = view.derivative_budget(mode, side, tier)
-        if (error[rows][left] <= budget[rows][left]).all():
-            _name(names, left, f"rounding: holds under {tier}")
-            return
+def _rounding(view: View, rows: Codes, names: Names, ratio: Floats, otherwise: str) -> None:
+    """Name what is left: a small excess, or a wrong value."""
     worst = np.where(view.batch.mask[rows], ratio[rows], 0.0).max(axis=1, initial=0.0)
-    _name(names, worst < ROUNDING, "rounding")
-    _name(names, left, otherwise)
+    _name(names, worst < ROUNDING, ROUNDED)
+    _name(names, names == "", otherwise)

@@ -74,8 +74,31 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     witness: Witness | None = None
 
 
+class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How accurate a subject was found to be on one declaration in one dtype, whatever it declares.
+
+    ``strongest``: the strongest tier that no row exceeded, empty where there is none. Where that is not the strongest
+    of all: ``growth``, the largest error in budgets of the strongest tier by the size of the scores, keyed by what the
+    largest score lies below; and the ``witness`` with the largest such error, its ``error``, and the ``budget`` that
+    it exceeds.
+    """
+
+    subject: str
+    declaration: str
+    dtype: str
+    declared: str
+    strongest: str
+    growth: dict[str, float] = {}
+    error: float | None = None
+    budget: float | None = None
+    witness: Witness | None = None
+
+
 class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A judged subject as the certificate names it."""
+    """A judged subject as the certificate names it.
+
+    ``custom``: for each ``method:dtype`` judged by a model that admits more than its tier, what was changed.
+    """
 
     id: str
     adapter: str
@@ -85,6 +108,7 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     declared_contract: str
     convention: str
     tier: dict[str, str]
+    custom: dict[str, str]
     methods: list[str]
     dtypes: list[str]
     promises: list[str]
@@ -122,6 +146,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     declarations: dict[str, dict[str, str]]
     subjects: list[SubjectRecord]
     findings: list[Finding]
+    measured: list[Measured]
     audit: AuditRecord
     not_shown: list[str]
     times: dict[str, Any]

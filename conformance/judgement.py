@@ -120,7 +120,8 @@ class Outcome:
     a whole). ``diagnose(rows)`` names the fault of failed rows and is called for those only. ``blind``: rows whose
     budget could not tell the true weights from zeros or from uniform ones. ``returned``: what a witness shows.
     ``second``: the other answer of a pair, or the weights that a derivative was given. ``remark`` tells which of
-    several comparisons it is; ``fact`` is reported, whatever the verdict.
+    several comparisons it is; ``fact`` is reported, whatever the verdict. ``failing``: tiers under which some row of
+    the batch fails; ``sharpest``: the same check under the strongest tier, where that is one of them.
     """
 
     declarations: tuple[str, ...]
@@ -141,6 +142,8 @@ class Outcome:
     second: Floats | None = None
     remark: str = ""
     fact: str = ""
+    failing: frozenset[str] = frozenset()
+    sharpest: Outcome | None = None
 
 
 def from_entries(
@@ -225,7 +228,11 @@ class Worst:
 
 @dataclass(eq=False)
 class Tally:
-    """Counts of one subject, declaration, dtype and family, merged over batches."""
+    """Counts of one subject, declaration, dtype and family, merged over batches.
+
+    ``failing``: tiers that some row exceeds. By the size of the scores (:data:`~hardmask.conformance.measure.SIZES`):
+    ``growth``, the largest ratio under the strongest tier, and ``sharpest``, the row that exceeds that tier most.
+    """
 
     tier: str
     checked: int = 0
@@ -241,6 +248,9 @@ class Tally:
     witnesses: dict[str, Worst] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
+    failing: set[str] = field(default_factory=set)
+    growth: dict[int, float] = field(default_factory=dict)
+    sharpest: dict[int, Worst] = field(default_factory=dict)
 
     def merge(self, other: Tally) -> None:
         """Add the counts of another batch and keep the worse witness."""
@@ -256,3 +266,9 @@ class Tally:
                 self.witnesses[text] = worst
         self.errors += [e for e in other.errors if e not in self.errors]
         self.facts += [f for f in other.facts if f not in self.facts]
+        self.failing |= other.failing
+        for size, ratio in other.growth.items():
+            self.growth[size] = max(self.growth.get(size, 0.0), ratio)
+        for size, row in other.sharpest.items():
+            if size not in self.sharpest or row.outranks(self.sharpest[size]):
+                self.sharpest[size] = row

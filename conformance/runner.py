@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import cast
+from uuid import uuid4
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from .checks.facts import fact
 from .checks.forward import VALUES
 from .diagnosis import weights_fault
 from .judgement import Tally
+from .measure import Measures, measured
 from .tally import Tallies, count
 from .truth import SIDES, Truth
 from .view import View
@@ -39,10 +41,12 @@ class Policy:
     """What the user asked for beyond the subjects' own declarations.
 
     ``contract`` replaces every subject's contract for the run. ``required``: promises asked of every subject.
+    ``measure``: also find the strongest tier under which each declaration holds.
     """
 
     contract: str | None = None
     required: frozenset[str] = frozenset()
+    measure: bool = True
 
     def contract_of(self, subject: Subject) -> str:
         """The contract under which a subject is judged."""
@@ -71,36 +75,39 @@ class CaseJudged:
 Event = CaseStarted | CaseJudged
 
 
-def judge(case: Case, subjects: Sequence[Subject], policy: Policy) -> Results:
-    """Judge one batch for every subject that has its dtype. Raises SuiteFault when the oracle fails its audit."""
-    return _judge_all(case, subjects, policy, prepare(case, subjects))
+def judge(case: Case, subjects: Sequence[Subject], policy: Policy, known: Measures | None = None) -> Results:
+    """Judge one batch for every subject that has its dtype; ``known`` is what the run has measured so far.
+
+    Raises SuiteFault when the oracle fails its audit.
+    """
+    return _judge_all(case, subjects, policy, prepare(case, subjects), {} if known is None else known)
 
 
 def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
-    """Build a batch, compute all that the subjects' tiers will ask of its truth, and audit it."""
+    """Build a batch, compute all that the subjects' rounding models will ask of its truth, and audit it."""
     truth = Truth(case.build())
     mine = [s for s in subjects if case.dtype in s.dtypes]
-    for tier in {s.tier_for(m, case.dtype) for s in mine for m in s.methods}:
-        truth.budget(tier)
-    tiers = {s.tier_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}
-    derivatives = bool(tiers) and not truth.batch.forward_only
-    for tier in tiers if derivatives else ():
+    for rounding in {s.rounding_for(m, case.dtype) for s in mine for m in s.methods}:
+        truth.budget(rounding)
+    models = {s.rounding_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}
+    derivatives = bool(models) and not truth.batch.forward_only
+    for rounding in models if derivatives else ():
         for side in SIDES:
             truth.derivative(side)
-            truth.derivative_budget(tier, side)
+            truth.derivative_budget(rounding, side)
     truth.audit = audited(truth, case.seed, derivatives)
     return truth
 
 
-def _judge_all(case: Case, subjects: Sequence[Subject], policy: Policy, truth: Truth) -> Results:
+def _judge_all(case: Case, subjects: Sequence[Subject], policy: Policy, truth: Truth, known: Measures) -> Results:
     results: Results = {}
     for subject in subjects:
         if case.dtype in subject.dtypes:
-            results[subject.id, case.dtype] = _judge(case, subject, policy, truth)
+            results[subject.id, case.dtype] = _judge(case, subject, policy, truth, known)
     return results
 
 
-def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth) -> Tallies:
+def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth, known: Measures) -> Tallies:
     declared = contract(policy.contract_of(subject))
     tallies: Tallies = {}
     if declared.kind == "reject" and truth.batch.empty.any():
@@ -109,9 +116,9 @@ def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth) -> Tallie
             return tallies
         truth = Truth(_without_empty(truth.batch))
     view = View(subject, declared, truth, policy.required)
-    for check in CHECKS:
-        for outcome in check(view):
-            count(outcome, truth.batch, tallies)
+    outcomes = [outcome for check in CHECKS for outcome in check(view)]
+    for outcome in measured(view, outcomes, known) if policy.measure else outcomes:
+        count(outcome, truth.batch, tallies)
     _faults(case, view, tallies)
     for family in truth.batch.families:
         for name in VALUES:
@@ -191,6 +198,7 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
     wanted = [c for c in cases if any(c.dtype in s.dtypes for s in subjects)]
     if not wanted:
         return
+    known: Measures = {}
     with ThreadPoolExecutor(1) as ahead:
         following = ahead.submit(prepare, wanted[0], subjects)
         for index, case in enumerate(wanted):
@@ -198,7 +206,7 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
             truth = following.result()
             if index + 1 < len(wanted):
                 following = ahead.submit(prepare, wanted[index + 1], subjects)
-            merge(results, _judge_all(case, subjects, policy, truth))
+            merge(results, _judge_all(case, subjects, policy, truth, known))
             yield CaseJudged(case, index, len(wanted), truth.audit)
 
 
@@ -207,18 +215,29 @@ def _resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
     return tuple(resolve(list(targets), specimens=specimens))
 
 
-def judge_by_name(case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy) -> tuple[Results, Audit]:
-    """Judge one batch in another process: subjects hold functions and do not travel, their names do."""
+@lru_cache(maxsize=4)
+def _known(run: str) -> Measures:
+    return {}
+
+
+def judge_by_name(
+    case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy, run: str
+) -> tuple[Results, Audit]:
+    """Judge one batch in another process: subjects hold functions and do not travel, their names do.
+
+    ``run`` names the run, so that this process remembers what it has measured in it.
+    """
     subjects = _resolved(targets, specimens)
     truth = prepare(case, subjects)
-    return _judge_all(case, subjects, policy, truth), truth.audit
+    return _judge_all(case, subjects, policy, truth, _known(run)), truth.audit
 
 
 def run_on(
     executor: Executor, targets: Sequence[str], specimens: bool, cases: Sequence[Case], policy: Policy, results: Results
 ) -> Iterator[Event]:
     """Judge every case on an executor; the outcome does not depend on which worker takes which case."""
-    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy) for case in cases]
+    token = uuid4().hex
+    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy, token) for case in cases]
     try:
         for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
             yield CaseStarted(case, index, len(cases))

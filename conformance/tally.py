@@ -6,6 +6,7 @@ import numpy as np
 
 from ..spec.batch import Batch
 from .judgement import Codes, Outcome, Tally, Worst
+from .measure import sizes
 
 Tallies = dict[tuple[str, str], Tally]
 """Keyed by declaration and family."""
@@ -42,6 +43,8 @@ def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
             finite = ratio[np.isfinite(ratio)]
             tally.ratio = float(finite.max()) if len(finite) else 0.0
             tally.worst = _worst_of(outcome, batch, rows)
+            tally.failing = set(outcome.failing)
+            _sharpest(outcome, batch, rows, tally)
             bad = rows[failed]
             for name in np.unique(names[bad].astype(str)):
                 named = bad[names[bad] == name]
@@ -54,6 +57,20 @@ def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
                 fresh = Tally(tier=tally.tier)
                 fresh.merge(tally)
                 into[declaration, family] = fresh
+
+
+def _sharpest(outcome: Outcome, batch: Batch, rows: Codes, tally: Tally) -> None:
+    """How far the rows exceed the strongest tier, where they do, by the size of their scores."""
+    sharp = outcome.sharpest
+    if sharp is None:
+        return
+    ratio, size = sharp.ratio[rows], sizes(batch)[rows]
+    usable = np.isfinite(ratio) & ~batch.empty[rows]
+    for group in np.unique(size[usable]).tolist():
+        here = usable & (size == group)
+        tally.growth[group] = float(ratio[here].max())
+        if sharp.failed[rows][here].any():
+            tally.sharpest[group] = _worst_of(sharp, batch, rows[here])
 
 
 def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:

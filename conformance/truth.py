@@ -11,14 +11,14 @@ from ..spec.batch import Batch, Bools, Floats
 from ..spec.oracle import engine_for
 from ..spec.oracle.audit import Audit
 from ..spec.oracle.exact import Engine, Exact, ExactWeights
-from ..spec.rounding import DerivativeBudget, WeightsBudget, derivative_budget, model, weights_budget
+from ..spec.rounding import DerivativeBudget, RoundingModel, WeightsBudget, derivative_budget, weights_budget
 
 Side = Literal["cotangents", "tangents"]
 SIDES: tuple[Side, ...] = ("cotangents", "tangents")
 
 
 class Truth:
-    """The oracle's view of a batch: exact weights and derivatives, and the budgets of every tier that is asked for.
+    """The oracle's view of a batch: exact weights and derivatives, and the budgets of every rounding model in use.
 
     Rows whose allowed scores are not all real are treated as empty here; no check judges them. ``audit``: what the
     referee recomputed of it.
@@ -29,10 +29,10 @@ class Truth:
         self.engine: Engine = engine_for(batch.dtype)
         self.mask: Bools = batch.mask & batch.real[:, None]
         self.audit = Audit()
-        self._budgets: dict[str, WeightsBudget] = {}
+        self._budgets: dict[RoundingModel, WeightsBudget] = {}
         self._allowed: dict[Side, Floats] = {}
         self._derivatives: dict[Side, Exact] = {}
-        self._derivative_budgets: dict[tuple[str, Side], DerivativeBudget] = {}
+        self._derivative_budgets: dict[tuple[RoundingModel, Side], DerivativeBudget] = {}
 
     @cached_property
     def weights(self) -> ExactWeights:
@@ -59,17 +59,16 @@ class Truth:
             self._derivatives[side] = self.engine.derivative(self.weights, self.vectors[side])
         return self._derivatives[side]
 
-    def budget(self, tier: str) -> WeightsBudget:
-        """Budgets of the weights and row sums under a tier."""
-        if tier not in self._budgets:
-            rounding = model(tier, self.batch.dtype)
-            self._budgets[tier] = weights_budget(rounding, self.batch.scores64, self.weights)
-        return self._budgets[tier]
+    def budget(self, rounding: RoundingModel) -> WeightsBudget:
+        """Budgets of the weights and row sums under a rounding model."""
+        if rounding not in self._budgets:
+            self._budgets[rounding] = weights_budget(rounding, self.batch.scores64, self.weights)
+        return self._budgets[rounding]
 
-    def derivative_budget(self, tier: str, side: Side) -> DerivativeBudget:
-        """Budgets of ``J v`` under a tier."""
-        if (tier, side) not in self._derivative_budgets:
-            self._derivative_budgets[tier, side] = derivative_budget(
-                model(tier, self.batch.dtype), self.weights, self.budget(tier).error, self.vectors[side]
+    def derivative_budget(self, rounding: RoundingModel, side: Side) -> DerivativeBudget:
+        """Budgets of ``J v`` under a rounding model."""
+        if (rounding, side) not in self._derivative_budgets:
+            self._derivative_budgets[rounding, side] = derivative_budget(
+                rounding, self.weights, self.budget(rounding).error, self.vectors[side]
             )
-        return self._derivative_budgets[tier, side]
+        return self._derivative_budgets[rounding, side]

@@ -12,11 +12,14 @@ import numpy as np
 from ..adapters.subject import Method, Subject
 from ..spec.batch import Floats
 from ..spec.oracle.referee import Decision, decide, decide_backward, decide_sum, enclose
+from ..spec.rounding import TIERS, ladder
+from .accuracy import declared_for, families, held
 from .checks import SERVED_BY
 from .checks.derivative import GIVEN
-from .diagnosis import INVERTED
-from .finding import Finding, Verdict, Witness
+from .diagnosis import INVERTED, ROUNDED
+from .finding import Finding, Measured, Verdict, Witness
 from .judgement import Tally, Worst
+from .measure import NONE, SIZES
 from .promises import declared
 from .runner import Results, methods_of
 from .suite_fault import SuiteFault
@@ -29,6 +32,11 @@ POLICIES = frozenset({"raw softmax", "uniform", "one key"})
 
 VAGUE = frozenset({"not zero", "not rejected"})
 """Diagnoses that only say that it is not what was declared."""
+
+INEXACT = frozenset({ROUNDED, "wrong weights", "wrong derivative"})
+"""Diagnoses of errors that a weaker tier may admit."""
+
+CUSTOM = "pass under a custom model"
 
 TRUE_OF_ROWS = {"row sum": ["1.0", "1.0"], "inner product": ["0.0", "0.0"], "difference": ["0.0", "0.0"]}
 """The true value where it is the same for every row: of a row sum, and of a difference that a theorem says is zero."""
@@ -49,7 +57,7 @@ def findings(subjects: Sequence[Subject], dtypes: Sequence[str], results: Result
 
 def _of_dtype(subject: Subject, dtype: str, tallies: Tallies) -> Iterator[Finding]:
     for key in SERVED_BY:
-        mine = {family: tally for (name, family), tally in tallies.items() if name == key}
+        mine = families(tallies, key)
         yield from _of_declaration(subject, dtype, key, mine)
 
 
@@ -65,11 +73,17 @@ def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tall
         yield Finding(**here, family=NOT_RUN, verdict="hypothesis-unmet", diagnosis=why)
         return
     unmet = 0
+    claimed, holds = declared_for(subject, key, dtype), held(subject, key, dtype, mine)
     for family, tally in mine.items():
         if not tally.checked and not tally.errors and not tally.facts:
             unmet += tally.unmet
             continue
-        yield _finding(subject.id, name, dtype, family, tally)
+        finding = _finding(subject.id, name, dtype, family, tally)
+        if finding.verdict == "fail" and finding.diagnosis in INEXACT and holds not in (NONE, claimed):
+            finding = msgspec.structs.replace(finding, diagnosis=f"{ROUNDED}: holds under {holds}")
+        elif finding.verdict == "pass" and finding.tier not in TIERS:
+            finding = msgspec.structs.replace(finding, verdict="permitted", diagnosis=CUSTOM)
+        yield finding
     if unmet:
         yield Finding(**here, family=UNMET, verdict="hypothesis-unmet", diagnosis="", unmet=unmet)
 
@@ -83,6 +97,39 @@ def _unsupported(subject: Subject, dtype: str, key: str) -> str:
     needed: list[Method] = [m for served in SERVED_BY[key] for m in served.split("+")]  # type: ignore[misc]
     missing = next(m for m in needed if m not in subject.methods)
     return subject.unsupported.get(missing, f"the subject offers no {missing}")
+
+
+def accuracies(subjects: Sequence[Subject], dtypes: Sequence[str], results: Results) -> Iterator[Measured]:
+    """The strongest tier of every subject, declaration and dtype that was judged, with the row that shows it."""
+    for subject in subjects:
+        for dtype in (d for d in dtypes if d in subject.dtypes):
+            for key in SERVED_BY:
+                mine = families(results.get((subject.id, dtype), {}), key)
+                if methods_of(subject, key) and any(t.checked for t in mine.values()):
+                    yield _accuracy(subject, key, dtype, mine)
+
+
+def _accuracy(subject: Subject, key: str, dtype: str, mine: dict[str, Tally]) -> Measured:
+    merged = Tally(tier="")
+    for tally in mine.values():
+        merged.merge(tally)
+    growth = merged.growth
+    # Rows of the largest numbers of a format show little: the row with most excess below that, if there is one.
+    usual = {size: row for size, row in merged.sharpest.items() if SIZES[size] < np.inf} or merged.sharpest
+    worst = max(usual.values(), key=lambda row: row.rank, default=None)
+    holds = held(subject, key, dtype, mine)
+    fine = holds == ladder(dtype)[0] or worst is None
+    return Measured(
+        subject=subject.id,
+        declaration=declared(key).name,
+        dtype=dtype,
+        declared=declared_for(subject, key, dtype),
+        strongest=holds,
+        growth={} if fine else {f"{SIZES[size]:g}": ratio for size, ratio in sorted(growth.items())},
+        error=None if worst is None or fine else _finite(worst.error),
+        budget=None if worst is None or fine else _finite(worst.budget),
+        witness=None if worst is None or fine else _full(worst)[1],
+    )
 
 
 def verdict_of(tally: Tally) -> Verdict:
@@ -156,13 +203,18 @@ def _index(worst: Worst) -> int | None:
 
 
 def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
-    """The full witness of a failure, and the enclosure of the true value; the referee confirms it on the way."""
+    """The full witness of a failure, confirmed by the referee, and the enclosure of the true value."""
     decision = _confirm(worst)
     if decision is not None and not decision.exceeds:
         raise SuiteFault(
             f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
             f"{decision} Please report this as a fault of hardmask."
         )
+    return _full(worst)
+
+
+def _full(worst: Worst) -> tuple[list[str] | None, Witness]:
+    """The enclosure of the true value at the worst entry, and the whole row."""
     enclosure, exact, index = TRUE_OF_ROWS.get(worst.quantity), None, _index(worst)
     # A promise speaks of rows with an allowed score that is no real number: nothing is true of them.
     real = bool(np.isfinite(worst.scores[worst.mask]).all())

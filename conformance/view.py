@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
-from ..adapters.subject import Subject
+from ..adapters.subject import Array, Method, Subject
 from ..spec.batch import Batch, Bools, Floats
 from ..spec.contracts import Contract
-from ..spec.rounding import Mode
+from ..spec.rounding import Mode, RoundingModel, WeightsBudget, canonical, model
 from .calls import Fault, Returned, call
 from .judgement import Comparison, by_referee, compare
 from .truth import Side, Truth
@@ -19,26 +18,67 @@ DERIVATIVES: tuple[tuple[Mode, Side], ...] = (("vjp", "cotangents"), ("jvp", "ta
 """Each mode with the vectors that it is fed."""
 
 
-class View:
-    """Answers are fetched on first use, so that a check which does not apply costs no call."""
+def declared_tier(subject: Subject, method: Method, dtype: str) -> str:
+    """What a subject declares for one method and dtype: a tier by its usual name, and the changes of a custom model."""
+    tier = canonical(subject.tier_for(method, dtype), dtype)
+    changes = subject.custom(method, dtype)
+    return f"{tier} with {changes}" if changes else tier
 
-    def __init__(self, subject: Subject, contract: Contract, truth: Truth, required: frozenset[str]) -> None:
+
+class View:
+    """Answers are fetched on first use, so that a check which does not apply costs no call.
+
+    ``tier``: judge by this tier instead of the rounding models that the subject declares.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        contract: Contract,
+        truth: Truth,
+        required: frozenset[str],
+        tier: str | None = None,
+    ) -> None:
         self.subject = subject
+        self._tier = tier
         self.contract = contract
         self.truth = truth
         self.batch: Batch = truth.batch
         self.promises = subject.promises | required
-        self._derivatives: dict[tuple[Mode, Side], Returned | Fault] = {}
+        self._calls: dict[str, Returned | Fault] = {}
         self._compared: dict[tuple[Mode, Side], Comparison] = {}
 
-    def tier(self, method: Literal["forward", "vjp", "jvp"]) -> str:
-        """The tier that the subject declares for a method in this dtype."""
-        return self.subject.tier_for(method, self.batch.dtype)
+    def at(self, tier: str) -> View:
+        """The same answers, judged by another tier."""
+        view = View(self.subject, self.contract, self.truth, frozenset(), tier)
+        view.promises, view._calls = self.promises, self._calls
+        return view
+
+    def tier(self, method: Method) -> str:
+        """The tier by which a method is judged in this dtype, with the changes of a custom model."""
+        if self._tier is not None:
+            return self._tier
+        return declared_tier(self.subject, method, self.batch.dtype)
+
+    def rounding(self, method: Method) -> RoundingModel:
+        """The rounding model by which a method is judged in this dtype."""
+        dtype = self.batch.dtype
+        return self.subject.rounding_for(method, dtype) if self._tier is None else model(self._tier, dtype)
+
+    def budget(self) -> WeightsBudget:
+        """The budgets of the weights and row sums."""
+        return self.truth.budget(self.rounding("forward"))
+
+    def call(self, what: str, method: Method, *arrays: Array) -> Returned | Fault:
+        """One call of the subject; ``what`` names it, and the same call is not made twice."""
+        if what not in self._calls:
+            self._calls[what] = call(self.subject, method, *arrays)
+        return self._calls[what]
 
     @cached_property
     def forward(self) -> Returned | Fault:
         """The weights."""
-        return call(self.subject, "forward", self.batch.scores, self.batch.mask)
+        return self.call("forward", "forward", self.batch.scores, self.batch.mask)
 
     @cached_property
     def values(self) -> Floats | None:
@@ -49,15 +89,11 @@ class View:
     def compared(self) -> Comparison:
         """The returned weights against the true ones."""
         assert self.values is not None
-        budget = self.truth.budget(self.tier("forward")).error
-        return compare(self.truth.weights.weights, self.values, budget, by_referee(self.truth))
+        return compare(self.truth.weights.weights, self.values, self.budget().error, by_referee(self.truth))
 
     def derivative(self, mode: Mode, side: Side) -> Returned | Fault:
         """The pullback or pushforward of the cotangents or the tangents."""
-        if (mode, side) not in self._derivatives:
-            vector = getattr(self.batch, side)
-            self._derivatives[mode, side] = call(self.subject, mode, self.batch.scores, self.batch.mask, vector)
-        return self._derivatives[mode, side]
+        return self.call(f"{mode} {side}", mode, self.batch.scores, self.batch.mask, getattr(self.batch, side))
 
     def derivative_values(self, mode: Mode, side: Side) -> Floats | None:
         """The values of :meth:`derivative`, None when there is no such method or the call failed."""
@@ -66,10 +102,14 @@ class View:
         answer = self.derivative(mode, side)
         return answer.values if isinstance(answer, Returned) else None
 
-    def derivative_budget(self, mode: Mode, side: Side, tier: str | None = None) -> Floats:
-        """The budget of a derivative under the declared tier, or under another one."""
-        budgets = self.truth.derivative_budget(tier or self.tier(mode), side)
+    def derivative_budget(self, mode: Mode, side: Side) -> Floats:
+        """The budget of a derivative."""
+        budgets = self.truth.derivative_budget(self.rounding(mode), side)
         return budgets.vjp if mode == "vjp" else budgets.jvp
+
+    def given_budget(self, side: Side) -> Floats:
+        """The budget of a VJP at the very weights that it consumed."""
+        return self.truth.derivative_budget(self.rounding("vjp"), side).given
 
     def derivative_compared(self, mode: Mode, side: Side) -> Comparison:
         """A returned derivative against the true one."""

@@ -53,7 +53,7 @@ def _pair(
         slack = forth.error + back.error + 2.0**-51 * (error + np.abs(forth.low) + np.abs(back.low))
     error = np.where(finite, error, np.nan)
     if same and left[0] == "vjp" and "vjp-from-output" in view.promises:
-        allowed = [truth.derivative_budget(view.tier("vjp"), side).given for _, side in (left, right)]
+        allowed = [view.given_budget(side) for _, side in (left, right)]
     else:
         allowed = [view.derivative_budget(*which) for which in (left, right)]
     budget = inner_budget(g, allowed[0], u, allowed[1])

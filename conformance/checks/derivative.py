@@ -86,5 +86,5 @@ def _given_output(view: View, side: Side, weights: Floats) -> Comparison:
         claims = zip(entries, got, budgets, strict=True)
         return [decide_backward(stored, g, i, y, budget).exceeds for i, y, budget in claims]
 
-    budget = truth.derivative_budget(view.tier("vjp"), side).given
+    budget = view.given_budget(side)
     return compare(truth.engine.derivative(returned, vector), values, budget, resolve)

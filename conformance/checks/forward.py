@@ -63,7 +63,7 @@ def blind_rows(view: View) -> Bools:
     """Rows of several allowed keys whose budget would accept zeros and uniform weights alike."""
     mask = view.batch.mask
     w = view.truth.weights.weights.value
-    budget = view.truth.budget(view.tier("forward")).error
+    budget = view.budget().error
     count = np.maximum(mask.sum(axis=1, keepdims=True), 1)
     wide = (budget >= w) & (budget >= np.abs(w - 1.0 / count))
     return np.asarray(np.all(wide | ~mask, axis=1) & (mask.sum(axis=1) > 1))
@@ -71,7 +71,7 @@ def blind_rows(view: View) -> Bools:
 
 def _in_unit_interval(view: View, y: Floats) -> Outcome:
     """Weights are ``>= 0`` exactly and ``<= 1`` up to the budget of the weight itself."""
-    budget = view.truth.budget(view.tier("forward")).error
+    budget = view.budget().error
     if np.all((y >= 0.0) & (y <= 1.0)):
         zero = np.zeros(len(y))
         return _range_outcome(view, y, RowWise(zero > 0.0, np.full(len(y), -1), zero, zero, zero))
@@ -105,7 +105,7 @@ def _row_sum(view: View, y: Floats) -> Outcome:
         total = view.truth.engine.total(np.where(finite[:, None], y, 0.0))
         error, slack = total.distance(np.ones(len(y)))
     error = np.where(finite, error, np.nan)
-    budget = view.truth.budget(view.tier("forward")).sum_error
+    budget = view.budget().sum_error
     # The oracle's error of a sum is far below the budget; what it leaves open is given to the subject.
     bad = ~(error - slack <= budget)
     return from_rows(

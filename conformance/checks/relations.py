@@ -10,7 +10,7 @@ import numpy as np
 from ...adapters.subject import Method
 from ...spec.batch import Floats
 from ...spec.rounding import Mode
-from ..calls import Returned, call
+from ..calls import Returned
 from ..cases.build import BESIDE, GIVEN, SHORT
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
@@ -31,7 +31,7 @@ def check(view: View) -> Iterator[Outcome]:
     """Every outcome that two rows, or one row at two lengths, decide."""
     if view.values is None:
         return
-    budget = view.truth.budget(view.tier("forward")).error
+    budget = view.budget().error
     for relation, name in NAMES.items():
         pairs = view.batch.relations.get(relation)
         if pairs is None:
@@ -121,7 +121,7 @@ def _alone(view: View) -> Iterator[Outcome]:
     batch = view.batch
     filled = np.flatnonzero(~batch.empty & batch.real)
     rows = filled[np.unique(np.linspace(0, len(filled) - 1, ALONE).astype(np.int64))]
-    yield from _rows_alone(view, "forward", rows, view.values, view.truth.budget(view.tier("forward")).error)
+    yield from _rows_alone(view, "forward", rows, view.values, view.budget().error)
     for mode, side in DERIVATIVES:
         inside = view.derivative_values(mode, side)
         if inside is not None:
@@ -132,7 +132,7 @@ def _rows_alone(
     view: View, method: Method, rows: Codes, inside: Floats, budget: Floats, side: Side | None = None
 ) -> Iterator[Outcome]:
     arrays = [view.batch.scores, view.batch.mask] + ([] if side is None else [getattr(view.batch, side)])
-    alone = [call(view.subject, method, *(a[r : r + 1] for a in arrays)) for r in rows]
+    alone = [view.call(f"{method} of row {r}", method, *(a[r : r + 1] for a in arrays)) for r in rows]
     answers = [answer.values for answer in alone if isinstance(answer, Returned)]
     if len(answers) == len(rows):
         pairing = Pairing(rows, inside[rows], np.concatenate(answers), 2.0 * budget[rows])
@@ -143,12 +143,12 @@ def _truncated(view: View) -> Iterator[Outcome]:
     """The same rows with their blocked tail deleted, in a call of its own."""
     batch, values = view.batch, view.values
     assert values is not None
-    short = call(view.subject, "forward", batch.scores[:, :SHORT], batch.mask[:, :SHORT])
+    short = view.call("truncated", "forward", batch.scores[:, :SHORT], batch.mask[:, :SHORT])
     if not isinstance(short, Returned):
         return
     expected = np.zeros_like(values)
     expected[:, :SHORT] = short.values
-    budget = view.truth.budget(view.tier("forward")).error
+    budget = view.budget().error
     yield _difference(view, TRUNCATION, [Pairing(np.arange(len(values)), values, expected, 2.0 * budget)])
 
 
@@ -159,11 +159,12 @@ def _cleaned(view: View) -> Iterator[Outcome]:
     """
     batch, values = view.batch, view.values
     assert values is not None
-    clean = call(view.subject, "forward", np.where(batch.mask, batch.scores, 0).astype(batch.scores.dtype), batch.mask)
+    zeroed = np.where(batch.mask, batch.scores, 0).astype(batch.scores.dtype)
+    clean = view.call("cleaned", "forward", zeroed, batch.mask)
     if not isinstance(clean, Returned):
         return
     both = batch.empty[:, None] & np.isnan(values) & np.isnan(clean.values)
     got, expected = (np.where(both, 0.0, x) for x in (values, clean.values))
     rows = np.flatnonzero(np.any(~batch.mask, axis=1))
-    budget = view.truth.budget(view.tier("forward")).error[rows]
+    budget = view.budget().error[rows]
     yield _difference(view, NON_INTERFERENCE, [Pairing(rows, got[rows], expected[rows], 2.0 * budget)])

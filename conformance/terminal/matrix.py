@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from ..finding import Certificate, Finding, Verdict, combine
+from ...spec.rounding import ladder
+from ..finding import Certificate, Finding, Measured, Verdict, combine
+from ..measure import NONE
 
 STYLES: dict[Verdict, str] = {
     "pass": "green",
@@ -61,6 +63,39 @@ def cell(findings: Sequence[Finding]) -> Text:
     return Text(text, style=STYLES[verdict])
 
 
+def kept(certificate: Certificate, subject: str) -> str:
+    """The strongest tier under which all declarations hold, dtype by dtype where they differ."""
+    weakest = weakest_by_dtype(certificate, subject)
+    usual = {"strict", "mixed"}
+    rest: dict[str, list[str]] = {}
+    for dtype, m in weakest.items():
+        if m.strongest not in usual:
+            rest.setdefault(m.strongest or "none", []).append(SHORT[dtype])
+    found = (
+        [next(t for t in ("strict", "mixed") if t in {m.strongest for m in weakest.values()})]
+        if any(m.strongest in usual for m in weakest.values())
+        else []
+    )
+    return "; ".join([*found, *(f"{tier} {','.join(dtypes)}" for tier, dtypes in rest.items())]) or "–"
+
+
+def weakest_by_dtype(certificate: Certificate, subject: str) -> dict[str, Measured]:
+    """For each dtype the declaration that holds under the weakest tier only, or under none; of equals the one with the
+    largest error."""
+    weakest: dict[str, Measured] = {}
+    for m in certificate.measured:
+        if m.subject == subject and (m.dtype not in weakest or _weakness(m) > _weakness(weakest[m.dtype])):
+            weakest[m.dtype] = m
+    return weakest
+
+
+def _weakness(m: Measured) -> tuple[float, float]:
+    steps = ladder(m.dtype)
+    if m.strongest in steps:
+        return steps.index(m.strongest), max(m.growth.values(), default=0.0)
+    return len(steps) + (m.strongest == NONE), max(m.growth.values(), default=0.0)
+
+
 def used(ratio: float) -> str:
     """A share of the budget in a few characters.
 
@@ -97,5 +132,6 @@ def tables(certificate: Certificate, width: int = NAMES + COLUMNS * CELL) -> Ite
             for name in certificate.declarations:
                 table.add_row(short_name(name), *(cell(by_cell.get((name, s.id), [])) for s in part))
             table.add_section()
+            table.add_row("strongest tier that holds", *(Text(kept(certificate, s.id)) for s in part))
             table.add_row("verdict", *(Text(s.verdict.upper(), style=STYLES[s.verdict]) for s in part))
             yield table

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..certification import Report
 from ..finding import Finding
+from .accuracy import losses
 from .matrix import tables, used
 from .witness import block, failures
 
@@ -34,6 +35,9 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
     if hidden:
         console.print(f"{hidden} more kinds of failure are in the certificate (--out FILE).\n")
+    for text in losses(certificate):
+        console.print(Text(text), soft_wrap=True)
+        console.print()
     unsupported = _unsupported(certificate.findings)
     if unsupported:
         console.print("Not judged: " + "; ".join(unsupported) + ".", soft_wrap=True)

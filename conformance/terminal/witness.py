@@ -92,7 +92,7 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
         lines.append(f"  theorem    {entry['statement']}")
         lines.append(f"  in words   {entry['plain']}")
     if f.witness is not None and f.witness.scores is not None:
-        lines += _row(f.witness)
+        lines += row(f.witness)
     if f.verdict == "fail":
         lines.append(f"  error      {_amount(f)}")
         lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
@@ -123,7 +123,7 @@ def _amount(f: Finding) -> str:
     return f"{f.error:.3g}, {used(f.error / f.budget)} times the budget of {f.budget:.3g}"
 
 
-def _row(w: Witness) -> list[str]:
+def row(w: Witness) -> list[str]:
     """The offending entries of the row beside its first ones, as columns."""
     assert w.scores is not None
     assert w.mask is not None

@@ -76,13 +76,23 @@ def canonical(tier: str, dtype: str) -> str:
     return tier if tier in ("exp2", "online", "lse") else "strict"
 
 
-def weaker(tier: str, dtype: str) -> tuple[str, ...]:
-    """The tiers below the given one that mean another model for this dtype, strongest first.
+CONTAINS: dict[str, tuple[str, ...]] = {
+    "strict": ("exp2", "online", "lse"),
+    "mixed": ("exp2", "online", "lse", "mixed-2", "half-ops"),
+    "exp2": ("online", "lse"),
+    "online": ("lse",),
+    "mixed-2": ("half-ops",),
+}
+"""Tier -> the tiers that admit whatever it admits."""
 
-    >>> weaker("mixed-2", "bfloat16")
-    ('half-ops',)
+
+def weaker(tier: str, dtype: str) -> tuple[str, ...]:
+    """The tiers that mean another model for this dtype and admit whatever the given one admits, strongest first.
+
+    >>> weaker("mixed-2", "bfloat16"), weaker("exp2", "bfloat16")
+    (('half-ops',), ('online', 'lse'))
     >>> weaker("lse", "float32")
     ()
     """
-    steps = ladder(dtype)
-    return steps[steps.index(canonical(tier, dtype)) + 1 :]
+    containing = CONTAINS.get(canonical(tier, dtype), ())
+    return tuple(t for t in ladder(dtype) if t in containing)

@@ -167,7 +167,7 @@ def test_a_budget_that_tells_nothing_is_vacuous(
     """Where exp may be off by 98 %, the budgets of nearly uniform rows accept zeros and uniform weights alike."""
     half = FORMATS["bfloat16"]
     wide = RoundingModel(half, half, half, alpha=250.0)
-    monkeypatch.setattr("hardmask.conformance.truth.model", lambda tier, dtype: wide)
+    monkeypatch.setattr(Subject, "rounding_for", lambda subject, method, dtype: wide)
     report = judge(good)
     assert {f.verdict for f in select(report, "spec_eq_weights", family="ties")} == {"vacuous"}
     assert report.certificate.subjects[0].verdict == "vacuous"

@@ -1,0 +1,31 @@
+"""Where a subject is less accurate than the strongest tier: by how much, and on which row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...spec.rounding import ladder
+from ..finding import Certificate, Measured
+from .matrix import short_name, used, weakest_by_dtype
+from .witness import row
+
+GROWING = ("exp2", "online", "lse")
+"""Tiers whose errors grow with the scores: there the row that shows it is printed."""
+
+
+def losses(certificate: Certificate) -> Iterator[str]:
+    """One line for every subject and dtype that keeps a weaker tier only, with the row where digits are lost."""
+    for subject in certificate.subjects:
+        for m in weakest_by_dtype(certificate, subject.id).values():
+            if m.growth and m.strongest not in ("", ladder(m.dtype)[0]):
+                yield "\n".join(_lines(m))
+
+
+def _lines(m: Measured) -> Iterator[str]:
+    best = ladder(m.dtype)[0]
+    yield f"{m.subject} · {m.dtype} · keeps {m.strongest}, not {best} (declared: {m.declared})"
+    sizes = ", ".join(f"< {size}: {used(ratio)}" for size, ratio in m.growth.items())
+    yield f"  largest error of {short_name(m.declaration)}, in budgets of {best}, by the largest score: {sizes}"
+    if m.strongest in GROWING and m.witness is not None:
+        yield f"  it loses digits as the scores grow; the worst row is {m.error:.3g} off, {best} allows {m.budget:.3g}:"
+        yield from row(m.witness)
