@@ -25,7 +25,7 @@ from hardmask.conformance.certification import REQUIREMENTS, Request
 from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
 from hardmask.conformance.cli import certify, main
-from hardmask.conformance.finding import SEVERITY, Certificate, Finding, SubjectRecord, Verdict, Witness
+from hardmask.conformance.finding import SEVERITY, Certificate, Finding, Measured, SubjectRecord, Verdict, Witness
 from hardmask.conformance.promises import PROMISES
 from hardmask.conformance.runner import judge
 from hardmask.conformance.terminal.report import BLOCKS
@@ -196,7 +196,13 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
 
 @pytest.mark.parametrize(
     ("heading", "number", "record"),
-    [("key", 0, Certificate), ("field", 0, SubjectRecord), ("field", 1, Finding), ("field", 2, Witness)],
+    [
+        ("key", 0, Certificate),
+        ("field", 0, SubjectRecord),
+        ("field", 1, Finding),
+        ("field", 2, Measured),
+        ("field", 3, Witness),
+    ],
 )
 def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:
     assert sorted(names(table(heading, number=number))) == sorted(f.name for f in msgspec.structs.fields(record))
