@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..adapters.registry import resolve, versions
@@ -19,6 +20,7 @@ from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
 from .environment import environment
 from .finding import AuditRecord, Certificate, Finding, Measured, SubjectRecord, combine
+from .minimise import minimised
 from .promises import declared
 from .runner import CaseJudged, Event, Policy, Results, run, run_on
 from .suite_fault import SuiteFault
@@ -97,11 +99,13 @@ def certify(
     listen: Callable[[Event], None] = lambda event: None,
     executor: Executor | None = None,
     subjects: Sequence[Subject] | None = None,
+    minimise: bool = True,
 ) -> Report:
     """Judge what the request names and return the report.
 
     ``listen`` hears every event of the run. ``executor``: any :class:`concurrent.futures.Executor`; without one the
-    batches are judged in this process. ``subjects``: values to judge instead of the request's targets.
+    batches are judged in this process. ``subjects``: values to judge instead of the request's targets. ``minimise``:
+    shrink failing rows, in this process, to the smallest that still fail.
 
     An interruption (Ctrl-C) ends the run early; the report holds what was judged until then.
 
@@ -138,6 +142,10 @@ def certify(
         accuracy.extend(accuracies(chosen, request.dtypes, results))
     except KeyboardInterrupt:
         complete = False
+    if minimise and complete:
+        # An interruption from here on loses minimal rows only.
+        with suppress(KeyboardInterrupt):
+            found = minimised(found, chosen, results, request.policy, cases)
     certificate = _certificate(request, chosen, found, accuracy, audit, complete, started)
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)

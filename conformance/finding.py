@@ -12,6 +12,9 @@ Verdict = Literal["pass", "fail", "permitted", "hypothesis-unmet", "vacuous", "u
 SEVERITY: tuple[Verdict, ...] = ("error", "fail", "vacuous", "permitted", "pass", "unsupported", "hypothesis-unmet")
 """Of several verdicts the first in this order is the combined one."""
 
+IN_COMPANY = "fails only inside its batch"
+"""Note of a witness that does not fail in a call of its own."""
+
 
 def combine(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of a whole from those of its parts; an empty whole is ``hypothesis-unmet``: nothing was judged.
@@ -30,6 +33,9 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     what was returned, the true value of every entry as the referee encloses it, and the offending ``index``. ``other``
     is what the returned row was compared with, where that is not the truth: another answer of the subject, or the
     weights that a derivative was given. Vectors are there where ``quantity`` needs them.
+
+    A minimal row names the row that it was made from. It was judged in a call of its own; ``error``, ``budget`` and
+    ``enclosure`` are what came of that.
     """
 
     batch: str
@@ -45,6 +51,9 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     other: list[str] | None = None
     exact: list[str] | None = None
     note: str = ""
+    error: float | None = None
+    budget: float | None = None
+    enclosure: list[str] | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +62,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     ``checked``, ``failed``, ``unmet``: rows that met the hypotheses, those of them that failed, and rows that did not
     meet them. ``elements``: entries of the checked rows. ``ratio`` is the largest ``error / budget``, null where the
     budget is 0 or the error is not a number; ``error`` and ``budget`` belong to the witness. ``enclosure``: bounds of
-    the true value at the witness, as decimal strings.
+    the true value at the witness, as decimal strings. ``minimal``: the smallest row found that fails in the same way;
+    at most one for each subject and declaration.
     """
 
     subject: str
@@ -72,6 +82,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     budget: float | None = None
     enclosure: list[str] | None = None
     witness: Witness | None = None
+    minimal: Witness | None = None
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

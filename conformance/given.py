@@ -90,7 +90,7 @@ def check_row(
         offered = ", ".join(subject.dtypes) or "nothing"
         raise ValueError(f"'{subject.id}' offers {offered}, and the scores are {batch.dtype}. Convert the scores.")
     case = Given(batch.dtype, GIVEN, *batch.shape, 0, 0, batch=batch)
-    results = judge(case, [subject], Policy(contract))
+    results = judge(case, [subject], Policy(contract, measure=False))
     found = [f for f in findings([subject], [batch.dtype], results) if f.checked or f.verdict == "error"]
     failures = grouped(found)
     if failures:

@@ -81,7 +81,7 @@ def _worst_of(outcome: Outcome, batch: Batch, rows: Codes) -> Worst:
         at = int(np.lexsort((-allowed, np.minimum(ratio, PLAIN), failed))[-1])
     else:
         at = int(ratio.argmax())
-    return _worst(outcome, batch, int(rows[at]))
+    return worst_at(outcome, batch, int(rows[at]))
 
 
 def _rank(outcome: Outcome, batch: Batch, row: int) -> tuple[float, ...]:
@@ -92,7 +92,8 @@ def _rank(outcome: Outcome, batch: Batch, row: int) -> tuple[float, ...]:
     return (float(failed), min(ratio, PLAIN) if failed else ratio, -float(batch.shape[1]), -float(allowed))
 
 
-def _worst(outcome: Outcome, batch: Batch, row: int) -> Worst:
+def worst_at(outcome: Outcome, batch: Batch, row: int) -> Worst:
+    """What a witness needs of one row."""
     return Worst(
         rank=_rank(outcome, batch, row),
         ratio=float(outcome.ratio[row]),

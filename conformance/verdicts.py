@@ -145,7 +145,7 @@ def verdict_of(tally: Tally) -> Verdict:
     return "pass" if tally.checked else "hypothesis-unmet"
 
 
-def _diagnosis(tally: Tally) -> str:
+def diagnosis_of(tally: Tally) -> str:
     """The most frequent fault, with two exceptions. A softmax of the raw scores outranks "uniform": a penalty that
     swallows small scores looks uniform on most rows, while a replacement never shows the raw scores. And any name of a
     policy outranks "not zero" and "not rejected", which are all that can be said of some of its consequences."""
@@ -163,13 +163,13 @@ def _diagnosis(tally: Tally) -> str:
 
 
 def _finding(subject: str, name: str, dtype: str, family: str, tally: Tally) -> Finding:
-    verdict, diagnosis = verdict_of(tally), _diagnosis(tally)
+    verdict, diagnosis = verdict_of(tally), diagnosis_of(tally)
     worst = tally.witnesses.get(diagnosis, tally.worst)
     enclosure = None
     witness = None
     if worst is not None:
         if verdict == "fail":
-            enclosure, witness = _failure(worst, subject, name)
+            enclosure, witness = confirmed(worst, subject, name)
         elif verdict != "error":
             witness = Witness(batch=worst.batch, row=worst.row, keys=len(worst.mask), index=_index(worst))
     failing = verdict == "fail" and worst is not None
@@ -202,7 +202,7 @@ def _index(worst: Worst) -> int | None:
     return worst.index if worst.index >= 0 else None
 
 
-def _failure(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
+def confirmed(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
     """The full witness of a failure, confirmed by the referee, and the enclosure of the true value."""
     decision = _confirm(worst)
     if decision is not None and not decision.exceeds:

@@ -121,6 +121,11 @@ class View:
             self._compared[mode, side] = compare(self.truth.derivative(side), values, budget, resolve)
         return self._compared[mode, side]
 
+    @property
+    def faults(self) -> list[Fault]:
+        """The calls made so far that came to no usable answer."""
+        return [answer for answer in self._calls.values() if isinstance(answer, Fault)]
+
     @cached_property
     def forward_clean(self) -> Bools:
         """Rows whose returned weights are all finite."""

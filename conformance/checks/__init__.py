@@ -29,3 +29,22 @@ SERVED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(adjoint.ADJOINT, ("vjp+jvp",)),
 }
 """Declaration key -> the methods that decide it: any one of those listed, or both of ``vjp+jvp``."""
+
+
+def check_of(key: str) -> Callable[[View], Iterator[Outcome]]:
+    """The check that judges a declaration, by its key; outcomes of other declarations come along.
+
+    >>> check_of("row_sum").__module__.rpartition(".")[2]
+    'forward'
+    """
+    return _CHECK_OF[key]
+
+
+_CHECK_OF: dict[str, Callable[[View], Iterator[Outcome]]] = {
+    **dict.fromkeys(forward.NAMES, forward.check),
+    **dict.fromkeys((*relations.NAMES.values(), relations.TRUNCATION, relations.NON_INTERFERENCE), relations.check),
+    **dict.fromkeys(empty_row.EMPTY, empty_row.check),
+    **dict.fromkeys((facts.VISIBLE, facts.ISOLATION), facts.check),
+    **dict.fromkeys((*derivative.VJP, *derivative.JVP, *derivative.BLOCKED), derivative.check),
+    **dict.fromkeys((*adjoint.SELF, *adjoint.ADJOINT), adjoint.check),
+}

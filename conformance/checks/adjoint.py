@@ -15,6 +15,7 @@ from ..view import View
 
 SELF = ("inner_derivative",)
 ADJOINT = ("backward_eq_adjoint_fderiv",)
+JACOBIAN = "full Jacobian by both modes"
 
 
 def check(view: View) -> Iterator[Outcome]:
@@ -125,5 +126,5 @@ def _jacobian(view: View) -> Iterator[Outcome]:
         index=index,
         side="cotangents",
         second=other,
-        remark="full Jacobian by both modes",
+        remark=JACOBIAN,
     )

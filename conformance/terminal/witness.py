@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..finding import Certificate, Finding, Witness
+from ..finding import IN_COMPANY, Certificate, Finding, Witness
 from .matrix import SHORT, short_name, used
 
 SHAPE = re.compile(r"(\w+ rows of shape |shape |for scores of shape )\([^)]*\)|returned \w+ for \w+ scores")
@@ -51,8 +51,8 @@ SPECIFIC = (
 def failures(certificate: Certificate) -> list[list[Finding]]:
     """Failed and errored findings, grouped by subject and diagnosis; the clearest finding of a group comes first.
 
-    Clearest: the most specific declaration, then the fewest keys (two at least), then plain scores, then the largest
-    error.
+    Clearest: one with a minimal row, then the most specific declaration, then the fewest keys (two at least), then
+    plain scores, then the largest error.
     """
     return grouped(certificate.findings)
 
@@ -69,11 +69,12 @@ def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def _clearness(f: Finding) -> tuple[float, ...]:
-    keys = f.witness.keys if f.witness is not None else 0
-    scores = f.witness.scores if f.witness is not None and f.witness.scores else []
+    shown = f.minimal or f.witness
+    keys = shown.keys if shown is not None else 0
+    scores = shown.scores if shown is not None and shown.scores else []
     plain = sum(abs(float.fromhex(s)) > 100.0 or "n" in s for s in scores)
     specific = next((i for i, name in enumerate(SPECIFIC) if f.declaration.endswith(name)), len(SPECIFIC))
-    return (float(specific), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
+    return (float(f.minimal is None), float(specific), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
 
 
 def block(group: Sequence[Finding], certificate: Certificate) -> str:
@@ -91,8 +92,9 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
     if f.verdict != "error":
         lines.append(f"  theorem    {entry['statement']}")
         lines.append(f"  in words   {entry['plain']}")
-    if f.witness is not None and f.witness.scores is not None:
-        lines += row(f.witness)
+    shown = f.minimal or f.witness
+    if shown is not None and shown.scores is not None:
+        lines += row(shown, minimal=f.minimal is not None)
     if f.verdict == "fail":
         lines.append(f"  error      {_amount(f)}")
         lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
@@ -106,7 +108,7 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
 
 
 def _hint(f: Finding) -> str | None:
-    w = f.witness
+    w = f.minimal or f.witness
     if f.diagnosis != "NaN" or w is None or w.mask is None or w.scores is None:
         return HINTS.get(f.diagnosis)
     if not any(w.mask):
@@ -116,14 +118,15 @@ def _hint(f: Finding) -> str | None:
 
 
 def _amount(f: Finding) -> str:
-    if f.error is None:
+    error, budget = (f.error, f.budget) if f.minimal is None else (f.minimal.error, f.minimal.budget)
+    if error is None:
         return "not a number"
-    if not f.budget:
-        return f"{f.error:.3g}, where nothing but the exact value is allowed"
-    return f"{f.error:.3g}, {used(f.error / f.budget)} times the budget of {f.budget:.3g}"
+    if not budget:
+        return f"{error:.3g}, where nothing but the exact value is allowed"
+    return f"{error:.3g}, {used(error / budget)} times the budget of {budget:.3g}"
 
 
-def row(w: Witness) -> list[str]:
+def row(w: Witness, *, minimal: bool = False) -> list[str]:
     """The offending entries of the row beside its first ones, as columns."""
     assert w.scores is not None
     assert w.mask is not None
@@ -145,10 +148,12 @@ def row(w: Witness) -> list[str]:
     lines = []
     for name, values in zip(names, columns, strict=True):
         lines.append(f"  {name:<10} " + " ".join(f"{v:>14}" for v in values).rstrip())
-    if len(shown) < w.keys:
-        lines.append(f"             ({len(shown)} of {w.keys} keys shown; batch {w.batch}, row {w.row})")
-    else:
-        lines.append(f"             (batch {w.batch}, row {w.row})")
+    place = f"batch {w.batch}, row {w.row}"
+    remarks = [f"{len(shown)} of {w.keys} keys shown"] if len(shown) < w.keys else []
+    remarks.append(f"smallest row found, from {place}" if minimal else place)
+    if IN_COMPANY in w.note:
+        remarks.append(IN_COMPANY)
+    lines.append(f"             ({'; '.join(remarks)})")
     return lines
 
 
