@@ -206,5 +206,24 @@ def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
     sys.exit(exit_code(results))
 
 
+@main.command()
+@click.argument("targets", nargs=-1, required=True)
+@click.option("--dtype", "dtypes", multiple=True, help="float32 by default (repeatable).")
+@click.option("--fraction", type=float, default=1.0, show_default=True, help="Probe this share of all arguments.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample.")
+@click.option(
+    "--json", "path", type=click.Path(dir_okay=False, writable=True), help="Write what was measured to a file."
+)
+def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float, seed: int, path: str | None) -> None:
+    """Measure the exp of TARGETS as their softmax uses it, and compare it with the tier that they declare.
+
+    Exit code 1 when a declaration is too tight, or a subject cannot be calibrated. Changes no verdict of certify.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from .calibrate.command import run
+
+    run(targets, tuple(dict.fromkeys(dtypes)) or ("float32",), fraction, seed, path)
+
+
 if __name__ == "__main__":
     main()
