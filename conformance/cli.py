@@ -225,5 +225,29 @@ def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float
     run(targets, tuple(dict.fromkeys(dtypes)) or ("float32",), fraction, seed, path)
 
 
+@main.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). {', '.join(DTYPES)}.")
+@click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
+@click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to a file.")
+@click.option("--markdown", "markdown_file", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown.")
+def selftest(**request: Any) -> None:
+    """Measure hardmask on itself: every wrong softmax that it knows must be caught, every correct one must pass.
+
+    NAME is the name of a mutant or of a correct variant, or a glob; all of them by default. Prints the kill table: the
+    theorems that caught each mutant in each dtype. Exit code 3 when a mutant survives that is not listed with a
+    reason, when a listed survivor is caught, or when a correct variant does not pass.
+    """
+    from .selftest.command import command
+
+    try:
+        code = command(**request)
+    except ValueError as problem:
+        raise Failure(str(problem)) from None
+    sys.exit(code)
+
+
 if __name__ == "__main__":
     main()

@@ -103,11 +103,14 @@ def _judge_all(case: Case, subjects: Sequence[Subject], policy: Policy, truth: T
     results: Results = {}
     for subject in subjects:
         if case.dtype in subject.dtypes:
-            results[subject.id, case.dtype] = _judge(case, subject, policy, truth, known)
+            results[subject.id, case.dtype] = judge_subject(case, subject, policy, truth, known)
     return results
 
 
-def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth, known: Measures) -> Tallies:
+def judge_subject(
+    case: Case, subject: Subject, policy: Policy, truth: Truth, known: Measures, *, named: bool = True
+) -> Tallies:
+    """Judge one subject on a batch whose truth is known; ``named``: with the diagnosis of every failed row."""
     declared = contract(policy.contract_of(subject))
     tallies: Tallies = {}
     if declared.kind == "reject" and truth.batch.empty.any():
@@ -118,7 +121,7 @@ def _judge(case: Case, subject: Subject, policy: Policy, truth: Truth, known: Me
     view = View(subject, declared, truth, policy.required)
     outcomes = [outcome for check in CHECKS for outcome in check(view)]
     for outcome in measured(view, outcomes, known) if policy.measure else outcomes:
-        count(outcome, truth.batch, tallies)
+        count(outcome, truth.batch, tallies, named=named)
     _faults(case, view, tallies)
     for family in truth.batch.families:
         for name in VALUES:

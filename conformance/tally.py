@@ -15,12 +15,12 @@ PLAIN = 1e6
 """An error of so many budgets is plain; beyond it the shorter row makes the better witness."""
 
 
-def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
-    """Add one outcome to the tallies of a batch."""
+def count(outcome: Outcome, batch: Batch, into: Tallies, *, named: bool = True) -> None:
+    """Add one outcome to the tallies of a batch; ``named``: with the diagnosis of every failed row."""
     keys = batch.shape[1]
     names = np.full(len(outcome.failed), "", dtype=object)
     failing = np.flatnonzero(outcome.failed)
-    if len(failing):
+    if len(failing) and named:
         names[failing] = outcome.diagnose(failing)
     for family, members in zip(batch.families, batch.members, strict=True):
         rows = members[outcome.applies[members]]
@@ -46,10 +46,10 @@ def count(outcome: Outcome, batch: Batch, into: Tallies) -> None:
             tally.failing = set(outcome.failing)
             _sharpest(outcome, batch, rows, tally)
             bad = rows[failed]
-            for name in np.unique(names[bad].astype(str)):
-                named = bad[names[bad] == name]
-                tally.diagnoses[str(name)] = len(named)
-                tally.witnesses[str(name)] = _worst_of(outcome, batch, named)
+            for name in np.unique(names[bad].astype(str)) if named else ():
+                these = bad[names[bad] == name]
+                tally.diagnoses[str(name)] = len(these)
+                tally.witnesses[str(name)] = _worst_of(outcome, batch, these)
         for declaration in outcome.declarations:
             if (declaration, family) in into:
                 into[declaration, family].merge(tally)

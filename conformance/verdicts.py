@@ -204,7 +204,7 @@ def _index(worst: Worst) -> int | None:
 
 def confirmed(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, Witness]:
     """The full witness of a failure, confirmed by the referee, and the enclosure of the true value."""
-    decision = _confirm(worst)
+    decision = confirm(worst)
     if decision is not None and not decision.exceeds:
         raise SuiteFault(
             f"The fast engine fails {subject} on {name} ({worst.batch}, row {worst.row}), the referee does not: "
@@ -251,7 +251,7 @@ def _hex(values: Floats) -> list[str]:
     return [x.hex() for x in values.tolist()]
 
 
-def _confirm(worst: Worst) -> Decision | None:
+def confirm(worst: Worst) -> Decision | None:
     """The referee's word on a failure, None where there is nothing to compute: the error is not a number, or
     the budget is 0 by structure."""
     if worst.budget <= 0.0 or not math.isfinite(worst.error):

@@ -27,6 +27,9 @@ FORWARD_ONLY = ("single", "causal", "truncation")
 BESIDE = "beside empty rows"
 """Family of rows that have empty rows for neighbours."""
 
+TWINS = "twins"
+"""Relation of rows that have the same scores and different masks."""
+
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
@@ -151,12 +154,29 @@ def truncation(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 
 
 def mixture(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
-    """Empty rows among others, some of them neighbours."""
-    s, _ = rotating(rng, form, rows, keys)
+    """Empty rows among others, some of them neighbours; every two rows share their scores."""
+    s, _ = rotating(rng, form, (rows + 1) // 2, keys)
     mask = masks.mixed(rng, rows, keys)
     gone = rng.random(rows) < 0.3
     mask[gone] = False
-    return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": (BESIDE, "empty")}
+    return {
+        "scores": np.repeat(s, 2, axis=0)[:rows],
+        "mask": mask,
+        "family": gone.astype(np.int64),
+        "families": (BESIDE, "empty"),
+        "relations": {TWINS: np.arange(rows // 2 * 2).reshape(-1, 2)},
+    }
+
+
+def tiles(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """Rows of whole tiles: every score family, every second row poisoned, every eighth empty."""
+    s, _ = rotating(rng, form, rows, keys)
+    mask = masks.mixed(rng, rows, keys)
+    row = np.arange(rows)
+    s[::2] = poisoned(rounded(s, form), mask, form, row % len(POISONS))[::2]
+    gone = row % 8 == 5
+    mask[gone] = False
+    return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": ("whole tiles", "empty")}
 
 
 def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
@@ -209,7 +229,8 @@ def one(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 
 
 KINDS: dict[str, Builder] = {
-    f.__name__: f for f in (shapes, poison, full, single, causal, empty, truncation, mixture, jacobian, facts, one)
+    f.__name__: f
+    for f in (shapes, poison, full, single, causal, empty, truncation, mixture, tiles, jacobian, facts, one)
 }
 
 

@@ -14,6 +14,9 @@ EFFORTS: tuple[str, ...] = ("smoke", "default", "deep")
 LONG_KINDS = ("shapes", "poison", "full", "single", "causal", "empty", "truncation")
 SHORT_KINDS = ("shapes", "poison", "mixture", "empty", "jacobian", "facts")
 
+TILED, TILED_ROWS = 128, 112
+"""Length and number of the rows that are a whole number of tiles: of 4 keys, of 8, …, of 128."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -60,10 +63,10 @@ SIZES: dict[str, Effort] = {
 def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = None) -> list[Case]:
     """The cases of a run, dtype by dtype; ``rounds`` replaces the effort's own number.
 
-    A default run uses four lengths: 0, 1, 16 and 131.
+    A default run uses five lengths: 0, 1, 16, 128 and 131.
 
     >>> sorted({c.keys for c in plan("default", 0, ["float32"])})
-    [0, 1, 16, 131]
+    [0, 1, 16, 128, 131]
     """
     size = SIZES[effort]
     cases = []
@@ -74,5 +77,6 @@ def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = Non
             if size.long:
                 keys = size.long[turn % len(size.long)]
                 sizes += [(kind, size.rows, keys) for kind in LONG_KINDS]
+                sizes.append(("tiles", TILED_ROWS, TILED))
             cases += [Case(dtype, kind, rows, keys, turn, seed) for kind, rows, keys in sizes]
     return cases

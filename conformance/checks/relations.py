@@ -11,7 +11,7 @@ from ...adapters.subject import Method
 from ...spec.batch import Floats
 from ...spec.rounding import Mode
 from ..calls import Returned
-from ..cases.build import BESIDE, GIVEN, SHORT
+from ..cases.build import BESIDE, GIVEN, SHORT, TWINS
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
 from ..truth import Side
@@ -21,7 +21,7 @@ NAMES = {"shift": "shift_invariance", "permutation": "permutation_equivariance",
 TRUNCATION = "truncation"
 NON_INTERFERENCE = "score_non_interference"
 ALONE = 3
-"""Rows that are also judged alone: each is a call of its own."""
+"""Rows that are also judged alone: each is a call of its own. Of pairs with equal scores, as many less one."""
 
 POISONED = ("poison", "empty poison", "truncation", GIVEN)
 """Families, by the start of their names, whose blocked scores are hostile, or may be."""
@@ -118,9 +118,7 @@ def _difference(
 def _alone(view: View) -> Iterator[Outcome]:
     """A few rows in calls of their own, forward and backward, against the same rows inside the batch."""
     assert view.values is not None
-    batch = view.batch
-    filled = np.flatnonzero(~batch.empty & batch.real)
-    rows = filled[np.unique(np.linspace(0, len(filled) - 1, ALONE).astype(np.int64))]
+    rows = _to_call(view)
     yield from _rows_alone(view, "forward", rows, view.values, view.budget().error)
     for mode, side in DERIVATIVES:
         inside = view.derivative_values(mode, side)
@@ -128,11 +126,30 @@ def _alone(view: View) -> Iterator[Outcome]:
             yield from _rows_alone(view, mode, rows, inside, view.derivative_budget(mode, side), side)
 
 
+def _to_call(view: View) -> Codes:
+    """Rows with an allowed key, some of them followed by a twin: the same scores under another mask, so that an answer
+    kept from the call before is the wrong one."""
+    batch = view.batch
+    filled = ~batch.empty & batch.real
+    twins = batch.relations.get(TWINS)
+    if twins is not None:
+        twins = twins[filled[twins].all(axis=1) & (batch.mask[twins[:, 0]] != batch.mask[twins[:, 1]]).any(axis=1)]
+        if len(twins) >= ALONE:
+            spread = np.unique(np.linspace(0, len(twins) - 1, ALONE).astype(np.int64))
+            return np.asarray(twins[spread].ravel()[:-1])
+    alone = np.flatnonzero(filled)
+    return np.asarray(alone[np.unique(np.linspace(0, len(alone) - 1, ALONE).astype(np.int64))])
+
+
 def _rows_alone(
     view: View, method: Method, rows: Codes, inside: Floats, budget: Floats, side: Side | None = None
 ) -> Iterator[Outcome]:
+    """The last row is called twice, and its second answer is the one that counts: a call may leave something behind."""
     arrays = [view.batch.scores, view.batch.mask] + ([] if side is None else [getattr(view.batch, side)])
-    alone = [view.call(f"{method} of row {r}", method, *(a[r : r + 1] for a in arrays)) for r in rows]
+    names = [f"{method} of row {r}" for r in rows]
+    alone = [view.call(name, method, *(a[r : r + 1] for a in arrays)) for name, r in zip(names, rows, strict=True)]
+    if names:
+        alone[-1] = view.call(f"{names[-1]}, again", method, *(a[rows[-1] : rows[-1] + 1] for a in arrays))
     answers = [answer.values for answer in alone if isinstance(answer, Returned)]
     if len(answers) == len(rows):
         pairing = Pairing(rows, inside[rows], np.concatenate(answers), 2.0 * budget[rows])

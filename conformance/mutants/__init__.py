@@ -10,7 +10,7 @@ from typing import Any
 
 from .mutant import KINDS, Mutant, Variant
 
-MODULES: tuple[str, ...] = ("masks",)
+MODULES: tuple[str, ...] = ("masks", "wrong_masks", "empty", "tiles", "batches", "numeric")
 """The modules that hold them, in the order in which they are shown."""
 
 

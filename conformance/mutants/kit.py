@@ -49,9 +49,15 @@ def weights_of(
     return np.asarray(np.where(mask, e / s, 0).astype(x.dtype))
 
 
-def rows_of(function: Callable[[Array, Bools], Array]) -> Forward:
+def over_all(x: Array) -> Array:
+    """The softmax over every key of each row, whatever a mask says."""
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
+    return np.asarray((e / np.sum(e, axis=-1, keepdims=True, dtype=e.dtype)).astype(x.dtype))
+
+
+def rows_of(function: Callable[[Array, Bools], Array]) -> Callable[[Array, Bools], Array]:
     """A forward pass that computes in :func:`wide` arrays and rounds the result once to the storage dtype."""
-    return lambda scores, mask: function(wide(scores), mask).astype(scores.dtype)
+    return lambda scores, mask: np.asarray(function(wide(scores), mask).astype(scores.dtype))
 
 
 def mutant(

@@ -1,0 +1,84 @@
+"""Judge mutants and variants, batch by batch, here or in worker processes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from ...adapters.subject import Subject
+from ...spec.oracle.audit import Audit
+from ..cases import Case
+from ..memory import keep_freed_memory
+from ..mutants import mutants, variants
+from ..runner import CaseJudged, CaseStarted, Event, Policy, judge_subject, prepare
+from .cell import Cell, cell_of
+
+Cells = dict[tuple[str, str], Cell]
+"""Keyed by subject id and dtype."""
+
+PLAIN = Policy(measure=False)
+"""Every subject is judged by what it declares, and nothing is measured beyond that."""
+
+
+def judge_case(case: Case, subjects: Sequence[Subject]) -> tuple[Cells, Audit]:
+    """Judge every subject that has the batch's dtype on one batch; all of them share its truth, which is audited.
+
+    Raises SuiteFault when the oracle fails its audit.
+    """
+    mine = [s for s in subjects if case.dtype in s.dtypes]
+    truth = prepare(case, mine)
+    cells = {(s.id, case.dtype): cell_of(judge_subject(case, s, PLAIN, truth, {}, named=False)) for s in mine}
+    return cells, truth.audit
+
+
+def judge_case_by_name(case: Case, names: frozenset[str]) -> tuple[Cells, Audit]:
+    """:func:`judge_case` for another process: subjects hold functions and do not travel, their ids do.
+
+    They are made afresh for each batch: some keep a state, and the outcome must not depend on who takes which batch.
+    """
+    made = [*(m.subject for m in mutants()), *(v.subject for v in variants())]
+    return judge_case(case, [s for s in made if s.id in names])
+
+
+def run_here(cases: Sequence[Case], subjects: Sequence[Subject], cells: Cells) -> Iterator[Event]:
+    """Judge every case in this process and add what comes out to ``cells``."""
+    for index, case in enumerate(cases):
+        yield CaseStarted(case, index, len(cases))
+        more, audit = judge_case(case, subjects)
+        _merge(cells, more)
+        yield CaseJudged(case, index, len(cases), audit)
+
+
+def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: Cells) -> Iterator[Event]:
+    """Judge every case in ``jobs`` processes, the largest first, and add what comes out to ``cells``."""
+    if jobs == 1:
+        for index, case in enumerate(cases):
+            yield CaseStarted(case, index, len(cases))
+            more, audit = judge_case_by_name(case, names)
+            _merge(cells, more)
+            yield CaseJudged(case, index, len(cases), audit)
+        return
+    ordered = sorted(cases, key=lambda c: c.rows * c.keys, reverse=True)
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _begin) as executor:
+        futures = [executor.submit(judge_case_by_name, case, names) for case in ordered]
+        try:
+            for index, (case, future) in enumerate(zip(ordered, futures, strict=True)):
+                yield CaseStarted(case, index, len(cases))
+                more, audit = future.result()
+                _merge(cells, more)
+                yield CaseJudged(case, index, len(cases), audit)
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _merge(into: Cells, more: Cells) -> None:
+    for key, cell in more.items():
+        into.setdefault(key, Cell()).merge(cell)
+
+
+def _begin() -> None:
+    keep_freed_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,68 @@
+"""docs/kill-table.md against the mutants, the variants, and a self-test of a quarter of them in each dtype."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from hardmask.conformance.mutants import mutants, variants
+from hardmask.conformance.selftest import selftest
+from hardmask.conformance.selftest.letters import LETTERS
+from hardmask.conformance.selftest.report import ABSENT, SURVIVOR, mark
+from hardmask.spec.formats import DTYPES
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "kill-table.md").read_text()
+ROW = re.compile(r"^\| \*\*(\S+)\*\*: (.+?) \|(.*)\|$", re.M)
+TABLE = {name: (story, [cell.strip() for cell in cells.split("|")]) for name, story, cells in ROW.findall(PAGE)}
+MEND = "Run: python docs/generate_kill_table.py"
+
+
+def test_the_page_lists_every_mutant_and_variant_with_its_story() -> None:
+    stories = [(x.name, x.story) for x in (*mutants(), *variants())]
+    assert {name: story for name, (story, _) in TABLE.items()} == dict(stories), MEND
+    introduction = runpy.run_path(str(DOCS / "generate_kill_table.py"))["INTRODUCTION"]
+    assert PAGE.startswith(introduction), MEND
+    assert "**Fault:**" not in PAGE
+
+
+def test_what_survives_on_the_page_is_what_the_mutants_list() -> None:
+    for mutant in mutants():
+        for dtype, cell in zip(DTYPES, TABLE[mutant.name][1], strict=True):
+            where = f"{mutant.name} in {dtype}"
+            assert (cell == ABSENT) == (dtype not in mutant.subject.dtypes), where
+            assert (cell == SURVIVOR) == (dtype in mutant.survivors), where
+            assert cell == SURVIVOR or set(cell) <= set(LETTERS.values()), where
+        for reason in mutant.survivors.values():
+            assert re.search(rf"^- \*\*{mutant.name}\*\* \(.*\)\n  — {re.escape(reason)}\.$", PAGE, re.M), mutant.name
+
+
+def test_variants_on_the_page_stay_within_their_budgets() -> None:
+    for variant in variants():
+        for dtype, cell in zip(DTYPES, TABLE[variant.name][1], strict=True):
+            assert (cell == ABSENT) == (dtype not in variant.subject.dtypes)
+            if cell:
+                tier, share = cell.split()
+                assert tier == variant.subject.tier_for("forward", dtype)
+                assert 0.0 <= float(share) <= 1.0
+
+
+@pytest.mark.parametrize("turn", range(len(DTYPES)), ids=DTYPES)
+def test_the_letters_are_those_that_catch_them_here(turn: int) -> None:
+    """The mutants take turns in the dtypes, which is a quarter of the work.
+
+    Another processor has another exp: for faults of accuracy only the verdict is compared.
+    """
+    dtype = DTYPES[turn]
+    names = [m.name for m in mutants()[turn :: len(DTYPES)] if dtype in m.subject.dtypes]
+    result = selftest(names, dtypes=[dtype])
+    assert not result.faults
+    assert [m.name for m in result.mutants] == names
+    for record in result.mutants:
+        shown, seen = TABLE[record.name][1][turn], mark(record, dtype)
+        if record.numeric:
+            shown, seen = (x if x == SURVIVOR else "caught" for x in (shown, seen))
+        assert shown == seen, f"{record.name}: {MEND}"
