@@ -98,7 +98,7 @@ def calibrate(
         tiny.merge(block.tiny)
     fits = tuple(fit(tier, model(tier, dtype), blocks, tiny, form) for tier in ladder(dtype))
     tier = subject.tier_for("forward", dtype)
-    declared = fit(tier, model(tier, dtype), blocks, tiny, form)
+    declared = fit(tier, subject.rounding_for("forward", dtype), blocks, tiny, form)
     status, sentence = _judged(declared, fits, form, dtype)
     return Calibration(
         subject.id,
@@ -130,6 +130,8 @@ def _judged(declared: Fit, fits: tuple[Fit, ...], form: Form, dtype: str) -> tup
         return "too tight", f"{said}: too tight, {', and '.join(faults)}. {_mend(declared, supported, form)}"
     if supported is not None and _index(supported, fits) < _index_of(declared.tier, fits, dtype):
         return "generous", f"{said}: generous, '{supported.tier}' grants all that was seen ({interval(supported)})."
+    if declared.alpha > max(2.0 * declared.upper, fits[0].alpha):
+        return "generous", f"{said}: generous, alpha={_rounded_up(max(declared.upper, fits[0].alpha)):g} is enough."
     if not declared.certain:
         return "open", f"{said}: fits as far as {dtype} weights can tell."
     return "fits", f"{said}: fits."
@@ -139,10 +141,14 @@ def _mend(declared: Fit, supported: Fit | None, form: Form) -> str:
     custom = not declared.objections and math.isfinite(declared.upper)
     if custom and form.shift and form.rounded is None:
         # Tiers for other forms of the exponent would grant the error too, for a reason that does not apply.
-        return f"The exponent is formed as declared; a custom model needs alpha={_rounded_up(declared.upper):g}."
+        return f"The exponent is formed as declared; a custom model needs {_alpha(declared)}."
     if supported is not None:
         return f"Declare tier='{supported.tier}'."
-    return "No tier grants this." + (f" A custom model needs alpha={_rounded_up(declared.upper):g}." if custom else "")
+    return "No tier grants this." + (f" A custom model needs {_alpha(declared)}." if custom else "")
+
+
+def _alpha(declared: Fit) -> str:
+    return f"model={{'alpha': {_rounded_up(declared.upper):g}}}"
 
 
 def _rounded_up(alpha: float) -> float:

@@ -93,7 +93,9 @@ def _block(
     largest = bound * (spread + moved)
 
     def stored(error: Floats) -> Floats:
-        return np.where(mask, up(error + model.storage_error(largest + error)), 0.0)
+        if model.storage != model.compute:
+            error = error + model.storage_error(largest + error)
+        return np.where(mask, up(error), 0.0)
 
     if not model.composed:
         plain = stored(full)

@@ -171,6 +171,12 @@ def test_a_tier_weaker_than_need_be_is_called_generous() -> None:
     assert "'strict'" in found.sentence
 
 
+@pytest.mark.parametrize(("alpha", "status"), [(19.0, "too tight"), (22.0, "fits"), (100.0, "generous")])
+def test_a_custom_allowance_is_compared(alpha: float, status: str) -> None:
+    found = calibrate(subject(wavy(20.0), model={"alpha": alpha}), fraction=FEW)
+    assert found.status == status, found.sentence
+
+
 def test_a_narrow_sum_is_seen() -> None:
     def forward(scores: Any, mask: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -263,7 +269,7 @@ def test_the_command_exits_1_when_the_declaration_is_too_tight(tmp_path: Path) -
     result = invoke(tmp_path, size=20.0 * U)
     assert result.exit_code == 1
     assert "too tight, exp is worse than that" in result.output
-    assert "a custom model needs alpha=2" in result.output
+    assert "needs model={'alpha': 2" in result.output
 
 
 def test_weights_that_tell_nothing_are_reported(tmp_path: Path) -> None:
