@@ -26,6 +26,14 @@ class Returned:
     valid: Bools | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Raw:
+    """An accepted answer in the subject's own dtype, shape ``(rows, keys)``."""
+
+    array: Array
+    valid: Bools | None = None
+
+
 @dataclass(frozen=True)
 class Fault:
     """An answer that could not be accepted. ``raised``: the call itself raised, rather than returning something odd."""
@@ -47,6 +55,15 @@ def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
 
     Never raises, except for KeyboardInterrupt. Warnings and prints of the subject are not shown.
     """
+    answer = call_raw(subject, method, *arrays)
+    if isinstance(answer, Fault):
+        return answer
+    with np.errstate(all="ignore"):
+        return Returned(answer.array.astype(np.float64), answer.valid)
+
+
+def call_raw(subject: Subject, method: str, *arrays: Array) -> Raw | Fault:
+    """:func:`call`, without the conversion of the answer."""
     function: Callable[..., Any] = getattr(subject, method)
     scores = arrays[0]
     name = f"{subject.id}.{method}"
@@ -64,7 +81,7 @@ def call(subject: Subject, method: str, *arrays: Array) -> Returned | Fault:
         return Fault(f"{name} failed on {scores.dtype} rows of shape {scores.shape}: it raised {said(problem)}.", True)
 
 
-def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fault:
+def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Raw | Fault:
     if not hasattr(answer, "__array__") or not hasattr(answer, "shape"):
         return Fault(f"{name} returned a {type(answer).__name__}; return a NumPy array with the shape of the scores.")
     array = np.asarray(answer)
@@ -82,4 +99,4 @@ def _accept(name: str, answer: Any, valid: Any, scores: Array) -> Returned | Fau
                 f"{name} returned a 'valid' flag of dtype {flags.dtype} and shape {flags.shape}; "
                 f"return Booleans of shape {scores.shape[:1]}, one per row."
             )
-    return Returned(array.astype(np.float64), flags)
+    return Raw(array, flags)

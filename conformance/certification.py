@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from ..adapters.registry import resolve, versions
@@ -19,7 +19,8 @@ from .cases import EFFORTS, plan
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
 from .environment import environment
-from .finding import AuditRecord, Certificate, Finding, Measured, SubjectRecord, combine
+from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
+from .finding import AuditRecord, Certificate, Finding, Measured, SubjectRecord, SweepRecord, combine
 from .minimise import minimised
 from .promises import declared
 from .runner import CaseJudged, Event, Policy, Results, run, run_on
@@ -41,6 +42,12 @@ NOT_SHOWN = (
     "Masked attention, log-softmax and dropout are not judged.",
 )
 
+ENUMERATED = (
+    "Only what the sweeps name was enumerated: rows of one to three keys in a 16-bit format. Longer rows, other dtypes "
+    "and forward-mode derivatives are judged on sampled rows, by a run without --exhaustive."
+)
+"""Takes the place of the second sentence of :data:`NOT_SHOWN` where nothing was sampled."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -54,6 +61,7 @@ class Request:
     effort: str = "default"
     seed: int = 0
     rounds: int | None = None
+    enumeration: Enumeration | None = None
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -78,6 +86,11 @@ class Request:
             raise ValueError(f"A seed is a whole number from 0; {self.seed} is negative.")
 
     @property
+    def sampled(self) -> bool:
+        """Whether rows are sampled at all, rather than only enumerated."""
+        return self.enumeration is None or not self.enumeration.alone
+
+    @property
     def policy(self) -> Policy:
         """How the request changes the subjects' own declarations."""
         promised = frozenset(self.require) & {"isolation", "allowed-nan-visible"}
@@ -96,7 +109,7 @@ class Report:
 def certify(
     request: Request,
     *,
-    listen: Callable[[Event], None] = lambda event: None,
+    listen: Callable[[Event | PieceDone], None] = lambda event: None,
     executor: Executor | None = None,
     subjects: Sequence[Subject] | None = None,
     minimise: bool = True,
@@ -118,8 +131,9 @@ def certify(
     """
     started = time.time()
     chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
-    cases = plan(request.effort, request.seed, request.dtypes, request.rounds)
+    cases = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
     results: Results = {}
+    swept: Swept = {}
     if executor is None or subjects is not None:
         events = run(chosen, cases, request.policy, results)
     else:
@@ -130,6 +144,20 @@ def certify(
             if isinstance(event, CaseJudged):
                 audit += event.audit
             listen(event)
+        if request.enumeration is not None:
+            sweep_events = run_sweeps(
+                chosen,
+                request.enumeration,
+                request.policy,
+                request.seed,
+                swept,
+                targets=request.targets,
+                specimens=request.specimens,
+                given=subjects is not None,
+            )
+            with closing(sweep_events):  # an interruption writes the checkpoint now
+                for done in sweep_events:
+                    listen(done)
     except KeyboardInterrupt:
         complete = False
     except BrokenExecutor:
@@ -137,16 +165,23 @@ def certify(
         broken = "A worker process died (a crash in a backend, or too little memory)"
     found: list[Finding] = []
     accuracy: list[Measured] = []
+    more: list[Finding] = []
+    sweeps: list[SweepRecord] = []
     try:
-        found.extend(findings(chosen, request.dtypes, results))
-        accuracy.extend(accuracies(chosen, request.dtypes, results))
+        if request.sampled:
+            found.extend(findings(chosen, request.dtypes, results))
+            accuracy.extend(accuracies(chosen, request.dtypes, results))
+        if request.enumeration is not None:
+            more, sweeps = sweep_findings(chosen, request.enumeration, request.policy, request.seed, swept)
     except KeyboardInterrupt:
         complete = False
     if minimise and complete:
         # An interruption from here on loses minimal rows only.
         with suppress(KeyboardInterrupt):
             found = minimised(found, chosen, results, request.policy, cases)
-    certificate = _certificate(request, chosen, found, accuracy, audit, complete, started)
+    certificate = _certificate(request, chosen, [*found, *more], accuracy, sweeps, audit, complete, started)
+    if swept:
+        certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 
@@ -156,6 +191,7 @@ def _certificate(
     subjects: Sequence[Subject],
     found: list[Finding],
     accuracy: list[Measured],
+    sweeps: list[SweepRecord],
     audit: Audit,
     complete: bool,
     started: float,
@@ -168,11 +204,12 @@ def _certificate(
             environment=environment(versions(subjects), engine_name()),
             seed=request.seed,
             request={
-                "effort": request.effort,
+                "effort": request.effort if request.sampled else None,
                 "rounds": request.rounds,
                 "dtypes": list(request.dtypes),
                 "contract": request.contract,
                 "require": list(request.require),
+                "exhaustive": None if request.enumeration is None else request.enumeration.record,
             },
             complete=complete,
             digest="",
@@ -181,9 +218,10 @@ def _certificate(
             },
             subjects=[_record(request, s, found) for s in subjects],
             findings=found,
+            sweeps=sweeps,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
             measured=accuracy,
-            not_shown=list(NOT_SHOWN),
+            not_shown=list(NOT_SHOWN if request.sampled else (NOT_SHOWN[0], ENUMERATED, *NOT_SHOWN[2:])),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
         )
     )
@@ -217,7 +255,12 @@ def custom_models(subject: Subject) -> dict[str, str]:
 def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, str]:
     """0 conforms, 1 does not. The reason names the first thing in the way."""
     if not certificate.complete:
-        return 1, f"{cut}: the certificate holds what was judged until then and certifies nothing."
+        reason = f"{cut}: the certificate holds what was judged until then and certifies nothing."
+        if request.enumeration is not None:
+            reason = f"Incomplete. {reason}"
+            if request.enumeration.checkpoint is not None:
+                reason += " The same command goes on from the checkpoint."
+        return 1, reason
     bad = [s.id for s in certificate.subjects if s.verdict in ("error", "fail")]
     if bad:
         return 1, f"Not certified: {', '.join(bad)}."

@@ -64,10 +64,14 @@ def main() -> None:
 @click.option(
     "--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}."
 )
-@click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
+@click.option("--effort", help="smoke, default or deep.  [default: default; none with --exhaustive]")
 @click.option("--rounds", type=click.IntRange(1), help="Repeat the batches this many times, with fresh rows.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
 @click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
+@click.option("--exhaustive", multiple=True, help="Enumerate short rows: float16 or bfloat16 (repeatable).")
+@click.option("--part", "parts", multiple=True, help="Only: pairs, blocked, empty, short, vjp.  [default: all]")
+@click.option("--fraction", type=float, help="Enumerate a seeded sample of this fraction of the first scores.")
+@click.option("--checkpoint", type=click.Path(dir_okay=False), help="Save the sweep there, and go on from it.")
 @click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
 def certify(
     targets: tuple[str, ...],
@@ -75,10 +79,14 @@ def certify(
     require: tuple[str, ...],
     specimens: bool,
     dtypes: tuple[str, ...],
-    effort: str,
+    effort: str | None,
     rounds: int | None,
     seed: int,
     jobs: int | None,
+    exhaustive: tuple[str, ...],
+    parts: tuple[str, ...],
+    fraction: float | None,
+    checkpoint: str | None,
     out: str | None,
 ) -> None:
     """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
@@ -90,23 +98,26 @@ def certify(
     from .certificate import write
     from .certification import Request, SuiteFault
     from .certification import certify as run
+    from .exhaustive.checkpoint import CheckpointError
+    from .exhaustive.options import enumeration_of
     from .memory import keep_freed_memory
     from .terminal.progress import ProgressBar
     from .terminal.report import print_report
 
     keep_freed_memory()
     errors = Console(stderr=True)
+    judged = tuple(dict.fromkeys(dtypes)) or DTYPES
     try:
-        request = Request(
-            targets, contract, require, specimens, tuple(dict.fromkeys(dtypes)) or DTYPES, effort, seed, rounds
-        )
+        enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or _processors(), effort is None)
+        effort = effort or "default"
+        request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
     except ValueError as problem:
         raise Failure(str(problem)) from None
     path = _writable(out)
     try:
-        with _executor(jobs, effort, request.dtypes) as executor, ProgressBar(errors) as bar:
+        with _executor(jobs, effort, request.dtypes if request.sampled else ()) as executor, ProgressBar(errors) as bar:
             report = run(request, listen=bar, executor=executor)
-    except TargetError as problem:
+    except (TargetError, CheckpointError) as problem:
         raise Failure(str(problem)) from None
     except SuiteFault as fault:
         click.echo(str(fault), err=True)
@@ -135,14 +146,17 @@ def _writable(out: str | None) -> Path | None:
     return path
 
 
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
     """Worker processes, or nothing where starting them takes longer than they save."""
     from contextlib import nullcontext
 
     if jobs is None:
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        jobs = 1 if effort == "smoke" else min(processors, len(set(dtypes)))
-    if jobs == 1:
+        jobs = 1 if effort == "smoke" else min(_processors(), len(set(dtypes)))
+    if jobs == 1 or not dtypes:
         return nullcontext()
     from .pool import PoolByDtype
 

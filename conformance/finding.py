@@ -105,6 +105,40 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     witness: Witness | None = None
 
 
+class SweepRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One exhaustive sweep: exactly what was enumerated for one subject and dtype, and what came of it.
+
+    ``enumerated`` says in words which rows; ``sample`` which of the scores that come first: ``first_scores`` were
+    enumerated of the ``sampled`` out of all ``of``; ``sha256`` is the digest of the sample. ``complete``: the whole
+    sample was enumerated; if not, ``note`` says why. ``judged``: rows that the tables of thresholds left open, and the
+    ordinary check decided. ``not_correctly_rounded`` and ``largest_code_distance`` (of a finite output to the correctly
+    rounded one) have one entry per key, and are null where the rows have several masks or the contract decides.
+    """
+
+    subject: str
+    dtype: str
+    kind: str
+    method: str
+    enumerated: str
+    sample: str
+    first_scores: int
+    sampled: int
+    of: int
+    sha256: str
+    rows: int
+    outputs: int
+    complete: bool
+    note: str
+    tier: str
+    violations: int
+    permitted: int
+    judged: int
+    not_correctly_rounded: list[int] | None
+    share_not_correctly_rounded: float | None
+    largest_code_distance: list[int] | None
+    witness: Witness | None
+
+
 class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A judged subject as the certificate names it.
 
@@ -145,6 +179,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The document of a run. ``digest`` covers everything but itself and ``times``.
 
     ``request`` holds what was asked for beyond the subjects: effort, rounds, dtypes, contract and requirements.
+    ``sweeps`` is empty unless an exhaustive sweep was asked for.
     """
 
     schema: str
@@ -158,6 +193,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     subjects: list[SubjectRecord]
     findings: list[Finding]
     measured: list[Measured]
+    sweeps: list[SweepRecord]
     audit: AuditRecord
     not_shown: list[str]
     times: dict[str, Any]

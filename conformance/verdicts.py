@@ -78,7 +78,7 @@ def _of_declaration(subject: Subject, dtype: str, key: str, mine: dict[str, Tall
         if not tally.checked and not tally.errors and not tally.facts:
             unmet += tally.unmet
             continue
-        finding = _finding(subject.id, name, dtype, family, tally)
+        finding = finding_of(subject.id, name, dtype, family, tally)
         if finding.verdict == "fail" and finding.diagnosis in INEXACT and holds not in (NONE, claimed):
             finding = msgspec.structs.replace(finding, diagnosis=f"{ROUNDED}: holds under {holds}")
         elif finding.verdict == "pass" and finding.tier not in TIERS:
@@ -162,7 +162,8 @@ def diagnosis_of(tally: Tally) -> str:
     return "raw softmax" if most == "uniform" and "raw softmax" in counts else most
 
 
-def _finding(subject: str, name: str, dtype: str, family: str, tally: Tally) -> Finding:
+def finding_of(subject: str, name: str, dtype: str, family: str, tally: Tally) -> Finding:
+    """The finding of one tally. Raises SuiteFault when the referee does not confirm a failure."""
     verdict, diagnosis = verdict_of(tally), diagnosis_of(tally)
     worst = tally.witnesses.get(diagnosis, tally.worst)
     enclosure = None

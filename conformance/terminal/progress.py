@@ -1,19 +1,26 @@
-"""Progress on a terminal; silent everywhere else."""
+"""Progress on a terminal; elsewhere a line now and then for a sweep, which may take minutes, and silence otherwise."""
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..exhaustive import PieceDone
 from ..runner import CaseJudged, CaseStarted, Event
+
+LINE_EVERY = 30.0
+"""Seconds between two lines where there is no terminal."""
 
 
 class ProgressBar:
     """A context manager that is also a listener for the events of a run."""
 
     def __init__(self, console: Console) -> None:
+        self._console = console
+        self._begun = self._said = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description:<34}"),
             BarColumn(),
@@ -33,9 +40,22 @@ class ProgressBar:
     ) -> None:
         self._progress.stop()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event | PieceDone) -> None:
         """Show one event."""
+        if isinstance(event, PieceDone):
+            self._swept(event)
         if isinstance(event, CaseStarted):
             self._progress.update(self._task, description=event.case.key, total=event.total)
         elif isinstance(event, CaseJudged):
             self._progress.update(self._task, completed=event.index + 1)
+
+    def _swept(self, event: PieceDone) -> None:
+        self._progress.update(self._task, description=event.sweep, total=event.total, completed=event.rows)
+        now = time.monotonic()
+        if self._console.is_terminal or now - self._said < LINE_EVERY:
+            return
+        self._said = now
+        rate = (event.rows - event.resumed) / (now - self._begun)
+        left = (event.total - event.rows) / max(rate, 1.0)
+        share = 100.0 * event.rows / max(event.total, 1)
+        self._console.print(f"{event.sweep}: {share:.0f} % of all rows, about {left:.0f} s left", highlight=False)

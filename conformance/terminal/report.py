@@ -11,6 +11,7 @@ from ..certification import Report
 from ..finding import Finding
 from .accuracy import losses
 from .matrix import tables, used
+from .sweeps import sweep_notes, sweep_table
 from .witness import block, failures
 
 BLOCKS = 6
@@ -20,8 +21,14 @@ BLOCKS = 6
 def print_report(report: Report, console: Console) -> None:
     """The tables, the failures, what was not judged, and the verdict with its seed."""
     certificate = report.certificate
-    for table in tables(certificate, console.width):
+    sampled = certificate.request["effort"] is not None
+    for table in tables(certificate, console.width) if sampled else ():
         console.print(table)
+        console.print()
+    if certificate.sweeps:
+        console.print(sweep_table(certificate))
+        for note in sweep_notes(certificate):
+            console.print(Text(note), soft_wrap=True)
         console.print()
     shown: dict[str, int] = {}
     hidden = 0
@@ -43,17 +50,22 @@ def print_report(report: Report, console: Console) -> None:
         console.print("Not judged: " + "; ".join(unsupported) + ".", soft_wrap=True)
     counts = sum(f.elements for f in certificate.findings)
     seconds = certificate.times["seconds"]
-    console.print(
-        "Cells show the verdict and the largest share of the error budget that was used. "
-        f"Seed {certificate.seed}, effort {certificate.request['effort']}, {counts:,} judged entries, {seconds:.1f} s.",
-        soft_wrap=True,
-    )
-    audit = certificate.audit
-    console.print(
-        f"Oracle audited on {audit.rows:,} rows ({audit.entries:,} entries) by {audit.engine}: "
-        f"at most {used(audit.share)} of its stated error was used.",
-        soft_wrap=True,
-    )
+    if sampled:
+        console.print(
+            "Cells show the verdict and the largest share of the error budget that was used. "
+            f"Seed {certificate.seed}, effort {certificate.request['effort']}, {counts:,} judged entries, "
+            f"{seconds:.1f} s.",
+            soft_wrap=True,
+        )
+        audit = certificate.audit
+        console.print(
+            f"Oracle audited on {audit.rows:,} rows ({audit.entries:,} entries) by {audit.engine}: "
+            f"at most {used(audit.share)} of its stated error was used.",
+            soft_wrap=True,
+        )
+    else:
+        rows = sum(s.rows for s in certificate.sweeps)
+        console.print(f"Seed {certificate.seed}, {rows:,} rows enumerated, {seconds:.1f} s.", soft_wrap=True)
     style = "bold green" if report.exit_code == 0 else "bold red"
     console.print(Text(report.reason, style=style), soft_wrap=True)
 

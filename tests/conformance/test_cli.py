@@ -112,6 +112,7 @@ def test_the_certificate_holds_the_request(mine: Path, tmp_path: Path) -> None:
         "dtypes": ["float32"],
         "contract": "nan",
         "require": ["complete"],
+        "exhaustive": None,
     }
     (record,) = certificate.subjects
     assert (record.contract, record.declared_contract, record.verdict) == ("nan", "zero", "fail")

@@ -25,7 +25,16 @@ from hardmask.conformance.certification import REQUIREMENTS, Request
 from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
 from hardmask.conformance.cli import certify, main
-from hardmask.conformance.finding import SEVERITY, Certificate, Finding, Measured, SubjectRecord, Verdict, Witness
+from hardmask.conformance.finding import (
+    SEVERITY,
+    Certificate,
+    Finding,
+    Measured,
+    SubjectRecord,
+    SweepRecord,
+    Verdict,
+    Witness,
+)
 from hardmask.conformance.promises import PROMISES
 from hardmask.conformance.runner import judge
 from hardmask.conformance.terminal.report import BLOCKS
@@ -203,6 +212,7 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
         ("field", 1, Finding),
         ("field", 2, Measured),
         ("field", 3, Witness),
+        ("field", 4, SweepRecord),
     ],
 )
 def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:
