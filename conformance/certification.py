@@ -51,7 +51,10 @@ ENUMERATED = (
 
 @dataclass(frozen=True)
 class Request:
-    """What to certify and how. Raises ValueError, with a sentence, for a value that is not one of those offered."""
+    """What to certify and how; ``enumeration`` adds exhaustive sweeps, or asks for nothing but them.
+
+    Raises ValueError, with a sentence, for a value that is not one of those offered.
+    """
 
     targets: tuple[str, ...]
     contract: str | None = None

@@ -44,11 +44,6 @@ class Kind:
             return len(patterns(self.keys, dtype)[0])
         return len(partners(self, dtype))
 
-    @property
-    def runs_over(self) -> str:
-        """Which scores come first: all that are finite."""
-        return "finite score"
-
 
 _ONE = (*forward.VALUES, *forward.ZEROS, *forward.ONE)
 
