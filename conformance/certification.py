@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from ..adapters.registry import resolve, versions
 from ..adapters.subject import Subject
@@ -141,6 +142,8 @@ def certify(
         events = run(chosen, cases, request.policy, results)
     else:
         events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
+    if request.effort == "deep":
+        events = chain(events, _searches(request, chosen, results, executor if subjects is None else None))
     complete, broken, audit = True, "", Audit()
     try:
         for event in events:
@@ -187,6 +190,24 @@ def certify(
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
     code, reason = _exit(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
+
+
+def _searches(
+    request: Request, subjects: Sequence[Subject], results: Results, executor: Executor | None
+) -> Iterator[Event]:
+    """The directed search of a deep run, which starts from what the run has found."""
+    from .search import searches
+
+    yield from searches(
+        subjects,
+        request.dtypes,
+        request.seed,
+        request.policy,
+        results,
+        executor=executor,
+        targets=request.targets,
+        specimens=request.specimens,
+    )
 
 
 def _certificate(

@@ -122,7 +122,7 @@ def judge_subject(
     outcomes = [outcome for check in CHECKS for outcome in check(view)]
     for outcome in measured(view, outcomes, known) if policy.measure else outcomes:
         count(outcome, truth.batch, tallies, named=named)
-    _faults(case, view, tallies)
+    count_faults(case, view, tallies)
     for family in truth.batch.families:
         for name in VALUES:
             tally = tallies.get((name, family))
@@ -131,7 +131,7 @@ def judge_subject(
     return tallies
 
 
-def _faults(case: Case, view: View, tallies: Tallies) -> None:
+def count_faults(case: Case, view: View, tallies: Tallies) -> None:
     """Turn calls that gave no usable answer into errors of every declaration that they serve."""
     for method in view.subject.methods:
         if method == "forward":
@@ -214,7 +214,8 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
 
 
 @cache
-def _resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
+def resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
+    """The subjects of a run in another process, resolved once: what they compile is then compiled once too."""
     return tuple(resolve(list(targets), specimens=specimens))
 
 
@@ -230,7 +231,7 @@ def judge_by_name(
 
     ``run`` names the run, so that this process remembers what it has measured in it.
     """
-    subjects = _resolved(targets, specimens)
+    subjects = resolved(targets, specimens)
     truth = prepare(case, subjects)
     return _judge_all(case, subjects, policy, truth, _known(run)), truth.audit
 

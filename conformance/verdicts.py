@@ -14,6 +14,7 @@ from ..spec.batch import Floats
 from ..spec.oracle.referee import Decision, decide, decide_backward, decide_sum, enclose
 from ..spec.rounding import TIERS, ladder
 from .accuracy import declared_for, families, held
+from .cases.build import SEARCHED
 from .checks import SERVED_BY
 from .checks.derivative import GIVEN
 from .diagnosis import INVERTED, ROUNDED
@@ -171,6 +172,8 @@ def finding_of(subject: str, name: str, dtype: str, family: str, tally: Tally) -
     if worst is not None:
         if verdict == "fail":
             enclosure, witness = confirmed(worst, subject, name)
+        elif verdict != "error" and family == SEARCHED:
+            enclosure, witness = _full(worst)  # such a row is in no batch that the seed alone gives
         elif verdict != "error":
             witness = Witness(batch=worst.batch, row=worst.row, keys=len(worst.mask), index=_index(worst))
     failing = verdict == "fail" and worst is not None

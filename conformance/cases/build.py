@@ -33,6 +33,9 @@ TWINS = "twins"
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
+SEARCHED = "directed search"
+"""Family of rows that were bred to use much of an error budget."""
+
 GIVEN = "given"
 """Family of rows that a caller gives."""
 

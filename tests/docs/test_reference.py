@@ -17,7 +17,7 @@ import pytest
 from hardmask.adapters import resolve
 from hardmask.adapters.subject import Role, Subject
 from hardmask.conformance import checks, diagnosis
-from hardmask.conformance.cases.build import FORWARD_ONLY, SHORT
+from hardmask.conformance.cases.build import FORWARD_ONLY, SEARCHED, SHORT
 from hardmask.conformance.cases.plan import EFFORTS, SIZES, TILED, TILED_ROWS, plan
 from hardmask.conformance.cases.scores import SHAPES
 from hardmask.conformance.cases.vectors import KINDS
@@ -138,7 +138,7 @@ def test_every_family_is_described() -> None:
     described = names(table("scores")) + names(table("family"))
     assert len(set(described)) == len(described)
     batches = [case.build() for case in plan("default", 0, ["float32"])]
-    assert set(described) == {family for batch in batches for family in batch.families}
+    assert set(described) == {family for batch in batches for family in batch.families} | {SEARCHED}
     assert set(names(table("scores"))) == set(SHAPES)
     assert len(KINDS) == len(set(KINDS)) + 3  # Gaussian and unit vectors come up more often than the others
     (told,) = re.findall(r"The vectors of the derivatives are (.*?), in turn\.", PAGE, re.S)
