@@ -66,3 +66,16 @@ def test_the_letters_are_those_that_catch_them_here(turn: int) -> None:
         if record.numeric:
             shown, seen = (x if x == SURVIVOR else "caught" for x in (shown, seen))
         assert shown == seen, f"{record.name}: {MEND}"
+
+
+EXPECTED = {"A": "E", "B": "E", "D": "Z", "E": "N", "L": "W"}
+"""Kind of fault -> the letter of the property that it violates: each is judged by its own theorem, in every dtype."""
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_kind_of_fault_is_caught_by_the_theorem_that_it_breaks(kind: str) -> None:
+    mine = [m for m in mutants() if m.kind == kind and not m.survivors]
+    assert mine
+    for mutant in mine:
+        for cell in TABLE[mutant.name][1]:
+            assert cell == ABSENT or EXPECTED[kind] in cell, mutant.name
