@@ -21,7 +21,16 @@ from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
 from .environment import environment
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
-from .finding import AuditRecord, Certificate, Finding, Measured, SubjectRecord, SweepRecord, combine
+from .finding import (
+    AuditRecord,
+    Certificate,
+    CustomModel,
+    Finding,
+    Measured,
+    SubjectRecord,
+    SweepRecord,
+    combine,
+)
 from .minimise import minimised
 from .promises import declared
 from .runner import CaseJudged, Event, Policy, Results, run, run_on
@@ -261,7 +270,7 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
         declared_contract=subject.contract,
         convention=subject.convention,
         tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
-        custom=custom_models(subject),
+        custom=_custom(request, subject),
         methods=list(subject.methods),
         dtypes=list(subject.dtypes),
         promises=sorted(subject.promises),
@@ -270,10 +279,12 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
     )
 
 
-def custom_models(subject: Subject) -> dict[str, str]:
-    """For each ``method:dtype`` whose rounding model admits more than its tier, the changes in words."""
-    all_ = {f"{m}:{d}": subject.custom(m, d) for d in subject.dtypes for m in subject.methods}
-    return {where: changes for where, changes in all_.items() if changes}
+def _custom(request: Request, subject: Subject) -> dict[str, CustomModel]:
+    if not any(subject.custom(m, d) for d in subject.dtypes for m in subject.methods):
+        return {}
+    from .custom import custom_models  # with all the mutants: only where they are needed
+
+    return custom_models(subject, request.seed)
 
 
 def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, str]:

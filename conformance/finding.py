@@ -139,10 +139,17 @@ class SweepRecord(msgspec.Struct, frozen=True, kw_only=True):
     witness: Witness | None
 
 
+class CustomModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A rounding model beyond the tiers: what was changed, in words, and which wrong softmaxes it would let through."""
+
+    changes: str
+    lets_through: list[str]
+
+
 class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A judged subject as the certificate names it.
 
-    ``custom``: for each ``method:dtype`` judged by a model that admits more than its tier, what was changed.
+    ``custom``: the model of each ``method:dtype`` that is judged by one which admits more than its tier.
     """
 
     id: str
@@ -153,7 +160,7 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     declared_contract: str
     convention: str
     tier: dict[str, str]
-    custom: dict[str, str]
+    custom: dict[str, CustomModel]
     methods: list[str]
     dtypes: list[str]
     promises: list[str]

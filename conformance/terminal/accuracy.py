@@ -29,3 +29,11 @@ def _lines(m: Measured) -> Iterator[str]:
     if m.strongest in GROWING and m.witness is not None:
         yield f"  it loses digits as the scores grow; the worst row is {m.error:.3g} off, {best} allows {m.budget:.3g}:"
         yield from row(m.witness)
+
+
+def generosity(certificate: Certificate) -> Iterator[str]:
+    """What is judged by a custom model, and which wrong softmaxes that model would let through."""
+    for subject in certificate.subjects:
+        for where, model in subject.custom.items():
+            wrong = ", ".join(model.lets_through) or "none of the wrong softmaxes that the tier catches"
+            yield f"{subject.id} · {where} · custom model: {model.changes}\n  it lets through: {wrong}"

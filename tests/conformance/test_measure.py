@@ -12,9 +12,10 @@ import pytest
 
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.certification import Report, Request, certify
+from hardmask.conformance.custom import custom_models
 from hardmask.conformance.finding import Measured
 from hardmask.conformance.measure import strongest
-from hardmask.conformance.terminal.accuracy import losses
+from hardmask.conformance.terminal.accuracy import generosity, losses
 from hardmask.conformance.terminal.matrix import kept
 from hardmask.spec.rounding import TIERS, customised, ladder, model, widens
 
@@ -153,12 +154,33 @@ def test_a_pass_under_a_custom_model_is_no_plain_pass() -> None:
     report = judged(custom)
     assert (report.exit_code, report.reason) == (0, "Certified, but under rounding models beyond the tiers: x.coarse.")
     (record,) = report.certificate.subjects
-    assert (record.verdict, record.custom) == ("permitted", {"forward:float32": "alpha=30.0"})
+    assert record.verdict == "permitted"
+    (model_,) = record.custom.values()
+    assert (list(record.custom), model_.changes) == (["forward:float32"], "alpha=30.0")
     found = {(f.verdict, f.diagnosis) for f in report.certificate.findings if f.checked}
     assert found == {("permitted", "pass under a custom model")}
     assert accuracy(report, "spec_eq_weights").declared == "strict with alpha=30.0"
     assert accuracy(report, "spec_eq_weights").strongest == "strict with alpha=30.0"
     assert judged(Subject("x.worse", coarse(20), dtypes=("float32",), model={"alpha": 6.0})).exit_code == 1
+
+
+def test_a_custom_model_lists_the_wrong_softmaxes_that_it_lets_through() -> None:
+    """The wider the model, the more; and each of them fails under its own tier."""
+    lists = []
+    for alpha in (5.0, 30.0, 1e4, 1e6):
+        subject = Subject("x.plain", forward, dtypes=("float32",), model={"alpha": alpha})
+        lists.append(set(custom_models(subject)["forward:float32"].lets_through))
+    assert lists[0] <= lists[1] <= lists[2] <= lists[3]
+    assert "fast-exp-1e-6" in lists[1]
+    assert "fast-exp-1e-4" in lists[2]
+    assert "additive-1e9" not in lists[3]
+    report = judged(Subject("x.coarse", coarse(20), dtypes=("float32",), model={"alpha": 30.0}))
+    (text,) = generosity(report.certificate)
+    assert text.startswith("x.coarse · forward:float32 · custom model: alpha=30.0\n  it lets through: ")
+    assert "fast-exp-1e-6" in text
+    tight = judged(Subject("x.plain", forward, dtypes=("float32",), model={"alpha": 4.001}))
+    (text,) = generosity(tight.certificate)
+    assert text.endswith("it lets through: none of the wrong softmaxes that the tier catches")
 
 
 def test_a_sharper_model_is_a_plain_pass_or_a_failure() -> None:
