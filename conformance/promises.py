@@ -23,9 +23,11 @@ ISOLATION = Declaration(
     name="extension:isolation",
     kind="extension",
     module=None,
-    statement="A NaN cotangent or tangent on a row without an allowed key gives a zero VJP and JVP on that row.",
-    plain="Garbage beside a row that may attend to nothing reaches a gradient.",
-    derivation="A promise, not a theorem: the formula, run in floats, multiplies a zero weight by NaN, which is NaN.",
+    statement="A NaN cotangent or tangent at a blocked key changes neither VJP nor JVP: they are those of a 0 in its "
+    "place, and zero on a row without an allowed key.",
+    plain="Garbage in a blocked entry of a cotangent or a tangent reaches a gradient.",
+    derivation="A promise, not a theorem: blocked entries count for nothing where they are real. The formula, run in "
+    "floats, multiplies a zero weight by NaN, which is NaN.",
 )
 
 PROMISES: dict[str, Declaration] = {d.key: d for d in (ISOLATION, ALLOWED_NAN_VISIBLE)}

@@ -50,8 +50,9 @@ def findings(subjects: Sequence[Subject], dtypes: Sequence[str], results: Result
     """
     for subject in subjects:
         mine = [f for dtype in dtypes for f in _of_dtype(subject, dtype, results.get((subject.id, dtype), {}))]
-        if any(f.diagnosis == INVERTED for f in mine):
-            # One cause behind all of them: full rows look empty, empty rows look full.
+        failing = [f.diagnosis for f in mine if f.verdict == "fail"]
+        if 10 * failing.count(INVERTED) > len(failing):
+            # One cause behind all of them: full rows look empty, empty rows look full. By chance a few look so.
             mine = [msgspec.structs.replace(f, diagnosis=INVERTED) if f.verdict == "fail" else f for f in mine]
         yield from mine
 
@@ -149,13 +150,14 @@ def verdict_of(tally: Tally) -> Verdict:
 def diagnosis_of(tally: Tally) -> str:
     """The most frequent fault, with two exceptions. A softmax of the raw scores outranks "uniform": a penalty that
     swallows small scores looks uniform on most rows, while a replacement never shows the raw scores. And any name of a
-    policy outranks "not zero" and "not rejected", which are all that can be said of some of its consequences."""
+    policy outranks "not zero" and "not rejected", which are all that can be said of some of its consequences. An
+    inverted mask shows on every other row: a row or two look like one by chance."""
     if tally.errors:
         return tally.errors[0]
     if not tally.diagnoses:
         return "; ".join(f for f in tally.facts if f)
     counts = dict(tally.diagnoses)
-    if INVERTED in counts:
+    if 4 * counts.get(INVERTED, 0) >= tally.failed:
         return INVERTED
     if POLICIES & counts.keys():
         counts = {name: count for name, count in counts.items() if name not in VAGUE}

@@ -33,6 +33,9 @@ TWINS = "twins"
 ISOLATED = "empty, nan vector"
 """Family of empty rows that receive a NaN cotangent and a NaN tangent."""
 
+UNREAD = "nan at blocked vector entries"
+"""Family of rows whose cotangent and tangent are NaN at the blocked keys and real at the others."""
+
 SEARCHED = "directed search"
 """Family of rows that were bred to use much of an error budget."""
 
@@ -202,25 +205,26 @@ def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 def facts(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     """Rows that the theorems do not speak of, because a number in them is not real. Reported; judged where promised.
 
-    An allowed score is NaN or infinite, or an empty row receives a NaN cotangent and tangent. Every third row is real
-    and judged: its neighbours must not reach it.
+    An allowed score is NaN or infinite, or an empty row receives a NaN cotangent and tangent, or other rows do so at
+    their blocked keys. Every third row is real and judged: its neighbours must not reach it.
     """
-    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf", ISOLATED, "beside unreal rows")
+    families = ("allowed nan", "allowed +inf", "allowed -inf", "all -inf", ISOLATED, UNREAD, "beside unreal rows")
     row = np.arange(rows)
-    which = np.where(row % 3 == 1, len(families) - 1, (row // 3 * 2 + row % 3 // 2) % (len(families) - 1))
+    last = len(families) - 1
+    which = np.where(row % 3 == 1, last, (row // 3 * 2 + row % 3 // 2) % last)
     s = normal(rng, form, rows, keys)
     mask = masks.half(rng, rows, keys)
     at = (rng.random((rows, keys)) + mask).argmax(axis=1)
-    s[row, at] = np.array([np.nan, np.inf, -np.inf, -np.inf, 0.0, 0.0])[which]
+    s[row, at] = np.array([np.nan, np.inf, -np.inf, -np.inf, 0.0, 0.0, 0.0])[which]
     s = np.where((which == 3)[:, None] & mask, -np.inf, s)
     # "allowed -inf" keeps a real score beside it.
     beside = (at + 1) % keys
     few = which == 2
     mask[few, beside[few]] = True
     g, u = vectors(rng, form, mask), vectors(rng, form, mask)
-    isolated = which == 4
-    mask[isolated] = False
-    g[isolated], u[isolated] = np.nan, np.nan
+    mask[which == families.index(ISOLATED)] = False
+    unread = np.isin(which, [families.index(ISOLATED), families.index(UNREAD)])[:, None] & ~mask
+    g[unread], u[unread] = np.nan, np.nan
     return {"scores": s, "mask": mask, "cotangents": g, "tangents": u, "family": which, "families": families}
 
 

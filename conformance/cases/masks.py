@@ -9,10 +9,22 @@ from .scores import Generator
 
 
 def mixed(rng: Generator, rows: int, keys: int) -> Bools:
-    """Full, half, mostly blocked and nearly full masks in turn, none of them empty."""
-    share = np.array([1.1, 0.5, 2.5 / max(keys, 1), 0.9])[(np.arange(rows) // 14) % 4, None]
+    """Full, half, mostly blocked and nearly full masks, prefixes and runs in turn, none of them empty.
+
+    A prefix is what a padding or a causal mask leaves of a row, a run (often to the end) what a window or padding on
+    the left does. The turn is such that every fourteenth row, of the same shape of scores, gets another kind.
+    """
+    row = np.arange(rows)
+    kind = (row + 3 * (row // 14)) % 6
+    share = np.array([1.1, 0.5, 2.5 / max(keys, 1), 0.9, 0.0, 0.0])[kind, None]
     mask = rng.random((rows, keys)) < share
-    mask[np.arange(rows), rng.integers(0, keys, rows)] = True
+    ends = np.sort(rng.integers(0, keys, (rows, 2)), axis=1)
+    ends[kind == 4, 0] = 0
+    ends[(kind == 5) & (rng.random(rows) < 0.5), 1] = keys - 1
+    key = np.arange(keys)
+    mask |= (kind >= 4)[:, None] & (key >= ends[:, :1]) & (key <= ends[:, 1:])
+    lone = ~mask.any(axis=1)
+    mask[lone, rng.integers(0, keys, int(lone.sum()))] = True
     return np.asarray(mask)
 
 

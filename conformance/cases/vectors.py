@@ -23,6 +23,7 @@ KINDS = (
     "constant",
     "gaussian",
     "zero",
+    "small",
 )
 """Kinds of vectors, in the order in which rows take them, three rows each."""
 
@@ -31,8 +32,8 @@ HUGE = 2.0**400
 
 
 def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
-    """Gaussian, one-hot, large-plus-small, wide-ranging, constant, zero and huge vectors; shape and order of the mask's
-    rows.
+    """Gaussian, one-hot, large-plus-small, wide-ranging, constant, zero, huge and small vectors; shape and order of the
+    mask's rows.
 
     The sizes keep every sum of products finite in the storage format, and every product of two vectors in float64.
     """
@@ -56,6 +57,8 @@ def vectors(rng: Generator, form: Format, mask: Bools) -> Floats:
     wide = kind == "wide"
     g[wide] *= 2.0 ** rng.integers(-6, 6, (int(wide.sum()), keys))
     g[kind == "constant"] = 3.0
+    # Far below what anyone would call a gradient, and far above the smallest normal number.
+    g[kind == "small"] *= 2.0 ** (form.emin // 2)
     g[kind == "zero"] = 0.0
     g[kind == "huge"] = np.clip(g[kind == "huge"], -3.0, 3.0) / 3.0 * huge
     np.clip(g, -most, most, out=g)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from ...adapters.subject import Method
 from ...spec.batch import Bools, Floats
-from ..cases.build import ISOLATED
-from ..judgement import Outcome, from_rows
-from ..truth import Side
+from ...spec.rounding import Mode
+from ..cases.build import ISOLATED, UNREAD
+from ..judgement import Outcome, by_referee, compare, from_rows
+from ..truth import Side, Truth
 from ..view import DERIVATIVES, View
 
 VISIBLE = "allowed_nan_visible"
@@ -60,15 +62,30 @@ def _visible(view: View) -> Iterator[Outcome]:
 
 
 def _isolated(view: View) -> Iterator[Outcome]:
-    """``isolation``: a NaN vector on an empty row leaves its derivative zero."""
-    rows = view.batch.family == view.batch.families.index(ISOLATED)
-    for mode, side in DERIVATIVES:
-        values = view.derivative_values(mode, side)
-        if values is None:
-            continue
-        leaks = rows & np.any(values != 0.0, axis=1)
-        name = mode.upper()
-        yield _promise(view, ISOLATION, "isolation", mode, rows, leaks, f"NaN {name}", f"{name} isolated", values, side)
+    """``isolation``: a NaN in a vector, on an empty row or at a blocked key, leaves the derivative as if it were 0."""
+    for family in (ISOLATED, UNREAD):
+        rows = view.batch.family == view.batch.families.index(family)
+        for mode, side in DERIVATIVES:
+            values = view.derivative_values(mode, side)
+            if values is None or not rows.any():
+                continue
+            name = mode.upper()
+            broken = np.zeros(len(rows), bool)
+            broken[rows] = _unlike_zero_filled(view, mode, side, rows, values[rows])
+            fault = f"NaN {name}" if np.isnan(values[broken]).any() else f"blocked entries reach the {name}"
+            yield _promise(view, ISOLATION, "isolation", mode, rows, broken, fault, f"{name} isolated", values, side)
+
+
+def _unlike_zero_filled(view: View, mode: Mode, side: Side, rows: Bools, values: Floats) -> Bools:
+    """Which derivatives of the given rows are not those of the same rows with zeros in place of the NaN."""
+    batch = view.batch
+    vector = getattr(batch, side)[rows]
+    clean = np.where(batch.mask[rows], vector, 0).astype(vector.dtype)
+    known = {name: getattr(batch, name)[rows] for name in ("scores", "mask", "family")}
+    truth = Truth(replace(batch, **known, cotangents=clean, tangents=clean, relations={}, permutation=None))
+    budgets = truth.derivative_budget(view.tier(mode), side)
+    budget = budgets.vjp if mode == "vjp" else budgets.jvp
+    return np.any(compare(truth.derivative(side), values, budget, by_referee(truth, side)).bad, axis=1)
 
 
 def _promise(

@@ -9,6 +9,7 @@ import pytest
 
 from hardmask.conformance.cases import EFFORTS, plan
 from hardmask.conformance.cases.build import KINDS, SHORT, build
+from hardmask.conformance.cases.masks import mixed
 from hardmask.conformance.cases.plan import SIZES, Case
 from hardmask.conformance.cases.poison import POISONS
 from hardmask.conformance.cases.scores import SHAPES
@@ -121,6 +122,24 @@ def test_masks_are_what_their_kind_says() -> None:
     assert ((one.family == 1) == one.empty).all()
 
 
+@pytest.mark.parametrize("keys", [1, 2, SHORT, 131])
+def test_masks_of_every_kind_take_turns(keys: int) -> None:
+    mask = mixed(np.random.default_rng(0), 28 * 6, keys)
+    assert mask.any(axis=1).all()
+    if keys < SHORT:
+        return
+    count, first, last = mask.sum(axis=1), mask.argmax(axis=1), keys - 1 - mask[:, ::-1].argmax(axis=1)
+    run = (last - first + 1 == count) & (count > 3) & (count < keys)
+    for shape in range(14):
+        rows = np.arange(28 * 6) % 14 == shape
+        assert (count[rows] == keys).any()
+        assert (count[rows] < keys / 2).any()
+        assert run[rows].any()
+    assert (run & (first == 0)).sum() >= 20
+    assert (run & (first > 0) & (last == keys - 1)).any()
+    assert (run & (first > 0) & (last < keys - 1)).any()
+
+
 def test_the_jacobian_is_asked_for_whole() -> None:
     batch = made("jacobian", rows=104)
     groups = batch.relations["jacobian"]
@@ -149,6 +168,7 @@ def test_vectors_are_seldom_constant() -> None:
         assert 0.0 < constant.mean() < 0.3  # a one-hot vector at a blocked key is constant on the allowed ones
         assert ((vector == 1).sum(axis=1) == 1).any()
         assert (np.abs(vector) > 900).any()
+        assert ((np.abs(vector) < 1e-15) & (vector != 0)).any()
         assert (vector == 0).all(axis=1).any()
 
 
