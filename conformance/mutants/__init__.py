@@ -10,7 +10,18 @@ from typing import Any
 
 from .mutant import KINDS, Mutant, Variant
 
-MODULES: tuple[str, ...] = ("masks", "wrong_masks", "empty", "tiles", "batches", "numeric")
+MODULES: tuple[str, ...] = (
+    "masks",
+    "wrong_masks",
+    "empty",
+    "tiles",
+    "batches",
+    "numeric",
+    "derivatives",
+    "derivatives_sometimes",
+    "derivatives_rounding",
+    "correct",
+)
 """The modules that hold them, in the order in which they are shown."""
 
 
