@@ -83,7 +83,7 @@ def _unlike_zero_filled(view: View, mode: Mode, side: Side, rows: Bools, values:
     clean = np.where(batch.mask[rows], vector, 0).astype(vector.dtype)
     known = {name: getattr(batch, name)[rows] for name in ("scores", "mask", "family")}
     truth = Truth(replace(batch, **known, cotangents=clean, tangents=clean, relations={}, permutation=None))
-    budgets = truth.derivative_budget(view.tier(mode), side)
+    budgets = truth.derivative_budget(view.rounding(mode), side)
     budget = budgets.vjp if mode == "vjp" else budgets.jvp
     return np.any(compare(truth.derivative(side), values, budget, by_referee(truth, side)).bad, axis=1)
 
