@@ -17,10 +17,6 @@ MODULES: tuple[str, ...] = (
     "tiles",
     "batches",
     "numeric",
-    "derivatives",
-    "derivatives_sometimes",
-    "derivatives_rounding",
-    "correct",
 )
 """The modules that hold them, in the order in which they are shown."""
 

@@ -7,7 +7,8 @@ import pytest
 
 from hardmask.adapters.subject import Answer
 from hardmask.conformance.cases import Case, plan
-from hardmask.conformance.mutants import Variant, variants
+from hardmask.conformance.mutants import Variant
+from hardmask.conformance.mutants.correct import variants
 from hardmask.conformance.mutants.correct_online import TILES, online
 from hardmask.conformance.runner import Policy, Results, judge, merge
 from hardmask.conformance.verdicts import verdict_of
