@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from . import __version__
+from .metamorphic.command import metamorphic
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
@@ -113,7 +114,7 @@ def certify(
         request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
     except ValueError as problem:
         raise Failure(str(problem)) from None
-    path = _writable(out)
+    path = writable(out)
     try:
         with _executor(jobs, effort, request.dtypes if request.sampled else ()) as executor, ProgressBar(errors) as bar:
             report = run(request, listen=bar, executor=executor)
@@ -136,13 +137,13 @@ def certify(
     sys.exit(report.exit_code)
 
 
-def _writable(out: str | None) -> Path | None:
-    """The absolute path of the certificate, found out before the run: a subject may change the folder."""
+def writable(out: str | None, what: str = "certificate") -> Path | None:
+    """The absolute path of a file to be written, found out before the run: a subject may change the folder."""
     if out is None:
         return None
     path = Path(out).absolute()
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise Failure(f"The certificate cannot be written to '{out}': its folder is not there, or is read-only.")
+        raise Failure(f"The {what} cannot be written to '{out}': its folder is not there, or is read-only.")
     return path
 
 
@@ -262,6 +263,8 @@ def selftest(**request: Any) -> None:
         raise Failure(str(problem)) from None
     sys.exit(code)
 
+
+main.add_command(metamorphic)
 
 if __name__ == "__main__":
     main()

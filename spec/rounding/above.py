@@ -130,8 +130,8 @@ def weights_above(model: RoundingModel, scores: Floats, mask: Bools, returned: F
     >>> from .tiers import model
     >>> row = np.zeros((1, 3)), np.array([[True, True, False]])
     >>> bound = weights_above(model("strict", "float32"), *row, np.array([[0.5, 0.5, 0.0]]))
-    >>> ((bound - 0.5) * 2.0**24).round(1).tolist(), bound[0, 2]
-    ([[6.0, 6.0, -8388608.0]], 0.0)
+    >>> ((bound[0, :2] - 0.5) * 2.0**24).round(1).tolist(), float(bound[0, 2])
+    ([5.5, 5.5], 0.0)
     """
     out = np.empty_like(scores)
     u_stored = 0.0 if model.storage == model.compute else model.storage.u

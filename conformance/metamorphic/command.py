@@ -1,0 +1,70 @@
+"""The command ``hardmask metamorphic``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+@click.command()
+@click.argument("targets", nargs=-1, required=True)
+@click.option(
+    "--keys",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(65536,),
+    show_default=True,
+    help="Keys per row (repeatable).",
+)
+@click.option("--rows", type=click.IntRange(1), default=32, show_default=True, help="Rows per call.")
+@click.option(
+    "--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
+@click.option(
+    "--json", "out", type=click.Path(dir_okay=False, writable=True), help="Write the record (JSON) to a file."
+)
+def metamorphic(
+    targets: tuple[str, ...], keys: tuple[int, ...], rows: int, dtypes: tuple[str, ...], seed: int, out: str | None
+) -> None:
+    """Compare the answers of TARGETS with each other, without an oracle: rows of any length.
+
+    A row and its shifted, permuted, padded, truncated or moved copy, and the same row with other numbers at its blocked
+    scores, have one softmax. A difference in bits is a fact, a difference beyond the derived bound a failure; where the
+    same call gives the same bits, so must a call in which only blocked scores changed.
+    """
+    from rich.console import Console
+
+    from ...adapters.errors import TargetError
+    from ..cli import Failure, writable
+    from ..memory import keep_freed_memory
+    from .report import print_report
+    from .request import Request
+    from .request import metamorphic as run
+
+    keep_freed_memory()
+    path = writable(out, "record")
+    errors = Console(stderr=True)
+    try:
+        request = Request(targets, tuple(dict.fromkeys(keys)), rows, tuple(dict.fromkeys(dtypes)) or DTYPES, seed)
+        with errors.status("starting") as status:
+            report = run(request, listen=status.update)
+    except (TargetError, ValueError) as problem:
+        raise Failure(str(problem)) from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted before anything was asked.", err=True)
+        sys.exit(1)
+    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+    print_report(report, console)
+    if path is not None:
+        import msgspec
+
+        try:
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(report.record), indent=1) + b"\n")
+        except OSError as problem:
+            raise Failure(f"The record cannot be written to '{out}': {problem.strerror}.") from None
+        console.print(f"Record: {out}", highlight=False)
+    sys.exit(report.exit_code)
