@@ -55,7 +55,9 @@ class ProgressBar:
         if self._console.is_terminal or now - self._said < LINE_EVERY:
             return
         self._said = now
-        rate = (event.rows - event.resumed) / (now - self._begun)
-        left = (event.total - event.rows) / max(rate, 1.0)
-        share = 100.0 * event.rows / max(event.total, 1)
-        self._console.print(f"{event.sweep}: {share:.0f} % of all rows, about {left:.0f} s left", highlight=False)
+        share = event.rows / max(event.total, 1)
+        text = f"{event.sweep}: {100.0 * share:.0f} % of all rows"
+        if share >= 0.01:  # before that the start of the processes takes most of the time
+            rate = (event.rows - event.resumed) / (now - self._begun)
+            text += f", about {(event.total - event.rows) / max(rate, 1.0):.0f} s left"
+        self._console.print(text, highlight=False)
