@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..exhaustive import PieceDone
@@ -50,7 +51,7 @@ class ProgressBar:
             self._progress.update(self._task, completed=event.index + 1)
 
     def _swept(self, event: PieceDone) -> None:
-        self._progress.update(self._task, description=event.sweep, total=event.total, completed=event.rows)
+        self._progress.update(self._task, description=escape(event.sweep), total=event.total, completed=event.rows)
         now = time.monotonic()
         if self._console.is_terminal or now - self._said < LINE_EVERY:
             return
@@ -60,4 +61,4 @@ class ProgressBar:
         if share >= 0.01:  # before that the start of the processes takes most of the time
             rate = (event.rows - event.resumed) / (now - self._begun)
             text += f", about {(event.total - event.rows) / max(rate, 1.0):.0f} s left"
-        self._console.print(text, highlight=False)
+        self._console.print(text, highlight=False, markup=False)  # an id may have brackets
