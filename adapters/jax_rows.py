@@ -24,14 +24,15 @@ try:
 except ImportError:  # before JAX 0.8
     from jax.experimental import enable_x64
 
-Formula = Callable[[jax.Array, jax.Array], jax.Array]
+Formula = Callable[..., jax.Array]
 
 
 def jax_subject(id: str, formula: Formula, *, jit: bool = True, **declared: Any) -> Subject:
     """A subject with all three methods from one function of JAX arrays, ``formula(scores, mask) -> weights``.
 
     The VJP is ``jax.vjp``, the JVP ``jax.jvp``; with ``jit`` each of the three is compiled as a whole. ``scores`` and
-    ``mask`` (Boolean, True = allowed) have shape ``(rows, keys)``. The path, ``jit`` or ``eager``, is written behind
+    ``mask`` (Boolean, True = allowed) have shape ``(rows, keys)``; with ``any_axis=True`` they have any rank, and the
+    formula is called as ``formula(scores, mask, axis=axis)``. The path, ``jit`` or ``eager``, is written behind
     the id in brackets. ``declared`` are fields of Subject; by default all four dtypes, and ``half-ops`` for the halves.
 
     >>> mine = jax_subject("mine.softmax", lambda s, m: jax.nn.softmax(s, where=m))
@@ -39,15 +40,18 @@ def jax_subject(id: str, formula: Formula, *, jit: bool = True, **declared: Any)
     ('mine.softmax[jit]', ('forward', 'vjp', 'jvp'))
     """
 
-    def pull(scores: jax.Array, mask: jax.Array, cotangents: jax.Array) -> jax.Array:
-        _, back = jax.vjp(lambda x: formula(x, mask), scores)
+    def pull(scores: jax.Array, mask: jax.Array, cotangents: jax.Array, **along: int) -> jax.Array:
+        _, back = jax.vjp(lambda x: formula(x, mask, **along), scores)
         return back(cotangents)[0]
 
-    def push(scores: jax.Array, mask: jax.Array, tangents: jax.Array) -> jax.Array:
-        return jax.jvp(lambda x: formula(x, mask), (scores,), (tangents,))[1]
+    def push(scores: jax.Array, mask: jax.Array, tangents: jax.Array, **along: int) -> jax.Array:
+        return jax.jvp(lambda x: formula(x, mask, **along), (scores,), (tangents,))[1]
 
     path = "jit" if jit else "eager"
-    forward, vjp, jvp = (_on_numpy(jax.jit(f) if jit else f) for f in (formula, pull, push))
+    forward, vjp, jvp = (
+        _on_numpy(jax.jit(f, static_argnames="axis") if jit and declared.get("any_axis") else jax.jit(f) if jit else f)
+        for f in (formula, pull, push)
+    )
     declared = {"dtypes": DTYPES, "tier": {"half": "half-ops"}, **declared}
     return Subject(f"{id}[{path}]", forward, vjp, jvp, path=path, **declared)
 
@@ -65,29 +69,31 @@ def cpu_device() -> jax.Device:
 def _on_numpy(function: Callable[..., jax.Array]) -> Callable[..., Array]:
     """``function`` over NumPy arrays, on the CPU device, with 64-bit types."""
 
-    def call(*arrays: Array | Bools) -> Array:
+    def call(*arrays: Array | Bools, **along: int) -> Array:
         cpu = cpu_device()
         with enable_x64(True), jax.default_device(cpu):
-            return np.asarray(function(*(jax.device_put(a, cpu) for a in arrays)))
+            return np.asarray(function(*(jax.device_put(a, cpu) for a in arrays), **along))
 
     return call
 
 
-def softmax_where(scores: jax.Array, mask: jax.Array) -> jax.Array:
+def softmax_where(scores: jax.Array, mask: jax.Array, axis: int = -1) -> jax.Array:
     """``jax.nn.softmax`` with its own ``where=``."""
-    return jax.nn.softmax(scores, axis=-1, where=mask)
+    return jax.nn.softmax(scores, axis=axis, where=mask)
 
 
-def double_where(scores: jax.Array, mask: jax.Array) -> jax.Array:
+def double_where(scores: jax.Array, mask: jax.Array, axis: int = -1) -> jax.Array:
     """An empty row is normalised over zeros and then selected away, so that nothing is NaN on the way."""
     zero = jnp.zeros_like(scores)
-    blocked = jnp.where(mask.any(-1, keepdims=True), jnp.full_like(scores, -jnp.inf), zero)
-    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, scores, blocked), axis=-1), zero)
+    blocked = jnp.where(
+        jnp.broadcast_to(mask, scores.shape).any(axis, keepdims=True), jnp.full_like(scores, -jnp.inf), zero
+    )
+    return jnp.where(mask, jax.nn.softmax(jnp.where(mask, scores, blocked), axis=axis), zero)
 
 
-def fill_inf(scores: jax.Array, mask: jax.Array) -> jax.Array:
+def fill_inf(scores: jax.Array, mask: jax.Array, axis: int = -1) -> jax.Array:
     """The form written most often. An empty row is NaN."""
-    return jax.nn.softmax(jnp.where(mask, scores, jnp.full_like(scores, -jnp.inf)), axis=-1)
+    return jax.nn.softmax(jnp.where(mask, scores, jnp.full_like(scores, -jnp.inf)), axis=axis)
 
 
 def _softmax(x: jax.Array) -> jax.Array:
@@ -102,7 +108,7 @@ def subjects() -> list[Subject]:
     return [
         reference,
         jax_subject("jax.softmax-where", softmax_where, jit=False, adapter="jax"),
-        jax_subject("jax.softmax-where", softmax_where, adapter="jax"),
+        jax_subject("jax.softmax-where", softmax_where, adapter="jax", any_axis=True),
         jax_subject("jax.fill-inf", fill_inf, adapter="jax", contract="nan"),
         *leaks("jax", jax_subject, jnp, _softmax),
         *policies(reference),

@@ -150,7 +150,8 @@ def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]
 
     A target is an adapter's name (``torch``), a subject's id, a glob over ids (``torch.*``; only ``*`` and ``?`` are
     special), ``path/file.py:object`` or ``module:object`` (see :mod:`hardmask.adapters.user_code`). A specimen is
-    returned if an id, a glob or an object names it, or with ``specimens=True``. A glob over several adapters
+    returned if an id, a glob or an object names it, or with ``specimens=True``; a subject that one opts in to, only if
+    an id, a glob or an object names it. A glob over several adapters
     (``*.softmax-where*``) looks at those whose framework is installed.
 
     Raises TargetError, one sentence with the mend, for whatever goes wrong.
@@ -173,7 +174,7 @@ def _one(target: str, specimens: bool) -> list[Subject]:
         return subjects_of(target)
     known = adapters()
     if target in known:
-        return [s for s in known[target].load() if specimens or s.role != "specimen"]
+        return [s for s in known[target].load() if (specimens or s.role != "specimen") and not s.opt_in]
     if target.endswith(".py"):
         raise TargetError(f"'{target}' names a file but no object in it. Write '{target}:NAME'.")
     prefix = target.partition(".")[0]

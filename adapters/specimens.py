@@ -104,6 +104,8 @@ def _around(base: Subject, name: str, contract: str, call: Callable[..., Array |
         vjp=method("vjp"),
         jvp=method("jvp"),
         promises=frozenset(),
+        any_axis=False,
+        tier_other_axis={},
     )
 
 

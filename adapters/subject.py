@@ -22,7 +22,7 @@ An adapter of ten lines:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -74,7 +74,13 @@ class Subject:
     - ``model``: fields of the tier's rounding model to change (:func:`hardmask.spec.rounding.customised`), such as
       ``{"alpha": 20.0}``: one mapping for all dtypes, or a mapping of such mappings with the keys of ``tier``. A model
       that admits more than the tier does is *custom*: what passes under it is ``permitted``, never a plain pass.
+    - ``any_axis``: whether the functions take arrays of any rank, a mask that broadcasts against the scores, and the
+      axis of the softmax as a keyword, ``forward(scores, mask, axis=-1)``. Results keep the shape of the scores;
+      ``valid`` has that shape without the axis. Plain rows are handed over without the keyword. Where this holds in
+      some dtypes only, name them.
+    - ``tier_other_axis``: entries that are added to ``tier`` along any axis but the last, where another kernel runs.
     - ``role``: a ``specimen`` is a deliberate policy shipped for demonstration and runs only when it is named.
+    - ``opt_in``: why the subject runs only when an id or a glob names it, for instance because it takes long.
     - ``convention``: what True means in the entry point's own mask, for the record; the functions translate.
     - ``unsupported``: reasons, keyed by method or dtype, for what the subject cannot do.
     - ``promises``: optional promises, of ``"isolation"``, ``"allowed-nan-visible"``, ``"vjp-from-output"`` (the
@@ -85,9 +91,9 @@ class Subject:
     """
 
     id: str
-    forward: Callable[[Array, Bools], Array | Answer]
-    vjp: Callable[[Array, Bools, Array], Array] | None = None
-    jvp: Callable[[Array, Bools, Array], Array] | None = None
+    forward: Callable[..., Array | Answer]
+    vjp: Callable[..., Array] | None = None
+    jvp: Callable[..., Array] | None = None
     adapter: str = "user"
     path: str = "eager"
     role: Role = "entry-point"
@@ -99,6 +105,9 @@ class Subject:
     promises: frozenset[str] = frozenset()
     unsupported: Mapping[str, str] = field(default_factory=dict)
     operation: Literal["masked-softmax"] = "masked-softmax"
+    any_axis: bool | tuple[str, ...] = False
+    tier_other_axis: Mapping[str, str] = field(default_factory=dict)
+    opt_in: str = ""
 
     def __post_init__(self) -> None:
         if not self.id or len(self.id) > 200 or any(c.isspace() or not c.isprintable() for c in self.id):
@@ -109,6 +118,12 @@ class Subject:
         for dtype in self.dtypes:
             if dtype not in DTYPES:
                 raise ValueError(f"Subject '{self.id}' names the dtype '{dtype}'; hardmask judges {', '.join(DTYPES)}.")
+        for dtype in () if isinstance(self.any_axis, bool) else self.any_axis:
+            if dtype not in self.dtypes:
+                raise ValueError(
+                    f"Subject '{self.id}' takes any axis in '{dtype}', which is none of its dtypes: "
+                    f"{', '.join(self.dtypes)}."
+                )
         if self.role not in ("entry-point", "reference", "specimen"):
             raise ValueError(f"Subject '{self.id}' has the role '{self.role}'; use entry-point, reference or specimen.")
         unknown = self.promises - {"isolation", "allowed-nan-visible", "vjp-from-output"}
@@ -125,13 +140,14 @@ class Subject:
                     f"Subject '{self.id}' has a {method} of type {type(call).__name__}, which cannot be called. "
                     f"Give a function {method}({_ARGUMENTS[method]})."
                 )
-        for key in () if isinstance(self.tier, str) else self.tier:
+        for key in (*(() if isinstance(self.tier, str) else self.tier), *self.tier_other_axis):
             if key not in _TIER_KEYS:
                 raise ValueError(
                     f"Subject '{self.id}' declares a tier for '{key}'; write a dtype or 'half', or one of them after "
                     "a method, as in 'jvp:half'."
                 )
-        for tier in [self.tier] if isinstance(self.tier, str) else self.tier.values():
+        tiers = [self.tier] if isinstance(self.tier, str) else [*self.tier.values()]
+        for tier in (*tiers, *self.tier_other_axis.values()):
             if tier not in TIERS:
                 raise ValueError(f"Subject '{self.id}' declares the tier '{tier}'; choose one of: {', '.join(TIERS)}.")
         for key, value in self.model.items():
@@ -156,10 +172,19 @@ class Subject:
                 raise ValueError(f"Subject '{self.id}' gives no reason in words why '{key}' is unsupported.")
         contract(self.contract)
 
+    def takes_axis(self, dtype: str) -> bool:
+        """Whether the functions take arrays of any rank and an axis in a dtype."""
+        return dtype in self.dtypes and (self.any_axis if isinstance(self.any_axis, bool) else dtype in self.any_axis)
+
     @property
     def methods(self) -> tuple[Method, ...]:
         """The methods that the subject offers, in the order forward, vjp, jvp."""
         return tuple(m for m in METHODS if getattr(self, m) is not None)
+
+    def along_other_axis(self) -> Subject:
+        """The subject with the accuracy that it declares along any axis but the last."""
+        tier = dict.fromkeys(_KINDS, self.tier) if isinstance(self.tier, str) else self.tier
+        return replace(self, tier={**tier, **self.tier_other_axis}) if self.tier_other_axis else self
 
     def tier_for(self, method: Method, dtype: str) -> str:
         """The accuracy tier that the subject declares for one method and dtype."""

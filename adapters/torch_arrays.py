@@ -24,6 +24,21 @@ def to_torch(array: Array) -> torch.Tensor:
     return torch.from_numpy(copied)
 
 
+def over(array: Array) -> torch.Tensor:
+    """A CPU tensor over the array's own memory, strides and all; a copy where PyTorch has no such tensor.
+
+    It has none with negative strides, and none that may not be written to.
+
+    >>> over(np.zeros((2, 4), np.float32)[:, ::2]).stride()
+    (4, 2)
+    """
+    if not array.flags.writeable or any(s < 0 for s in array.strides):
+        return to_torch(array)
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
 def to_numpy(tensor: torch.Tensor) -> Array:
     """The inverse of :func:`to_torch`, for a tensor that may still hang on an autograd graph."""
     flat = tensor.detach().cpu().contiguous()

@@ -33,7 +33,7 @@ from .finding import (
 )
 from .minimise import minimised
 from .promises import declared
-from .runner import CaseJudged, Event, Policy, Results, run, run_on
+from .runner import CaseJudged, Event, Policy, Results, run, run_on, wanted
 from .suite_fault import SuiteFault
 from .verdicts import accuracies, findings
 
@@ -44,7 +44,8 @@ NOT_SHOWN = (
     "other ways is not shown.",
     "Floating-point rows were sampled, not enumerated: agreement on them is evidence, and the seed reproduces it. The "
     "theorems themselves are proved by 'hardmask prove'.",
-    "Other versions, devices, shapes, axes, layouts and execution paths of the same framework were not run.",
+    "Other versions, devices, shapes and execution paths of the same framework were not run. Other axes, ranks and "
+    "orders in memory were run for subjects that take any axis, and only those that the family of a finding names.",
     "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
     "derivative, the causal-mask lemmas, and the second derivative.",
     "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
@@ -144,7 +145,8 @@ def certify(
     """
     started = time.time()
     chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
-    cases = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
+    planned = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
+    cases = [c for c in planned if c.layout is None or wanted(c, chosen)]
     results: Results = {}
     swept: Swept = {}
     if executor is None or subjects is not None:
@@ -274,6 +276,8 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
         methods=list(subject.methods),
         dtypes=list(subject.dtypes),
         promises=sorted(subject.promises),
+        any_axis=[d for d in subject.dtypes if subject.takes_axis(d)],
+        tier_other_axis=dict(subject.tier_other_axis),
         unsupported=dict(subject.unsupported),
         verdict=combine(f.verdict for f in found if f.subject == subject.id),
     )

@@ -184,6 +184,11 @@ def list_command() -> None:
             table.add_row(Text(s.id), s.role, s.contract, "+".join(s.methods), " ".join(s.dtypes))
         if adapter.subjects:
             console.print(table)
+        opt_in = {s.opt_in: [t.id for t in adapter.subjects if t.opt_in == s.opt_in] for s in adapter.subjects}
+        for reason, ids in opt_in.items():
+            if reason:
+                line = f"  Only when named, because {reason}: {', '.join(ids)}"
+                console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 @main.command()

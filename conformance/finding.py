@@ -150,6 +150,7 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A judged subject as the certificate names it.
 
     ``custom``: the model of each ``method:dtype`` that is judged by one which admits more than its tier.
+    ``any_axis``: the dtypes in which it was judged along other axes too, with ``tier_other_axis`` added to ``tier``.
     """
 
     id: str
@@ -164,6 +165,8 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     methods: list[str]
     dtypes: list[str]
     promises: list[str]
+    any_axis: list[str]
+    tier_other_axis: dict[str, str]
     unsupported: dict[str, str]
     verdict: Verdict
 

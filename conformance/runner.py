@@ -19,7 +19,7 @@ from ..spec.oracle.audit import Audit
 from .audit import audited
 from .calls import Fault
 from .cases import Case
-from .checks import CHECKS, SERVED_BY
+from .checks import CHECKS, SERVED_BY, layouts
 from .checks.facts import fact
 from .checks.forward import VALUES
 from .diagnosis import weights_fault
@@ -75,18 +75,29 @@ class CaseJudged:
 Event = CaseStarted | CaseJudged
 
 
+def wanted(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
+    """The subjects that a batch is for, with the accuracy that they declare along its axis: those that have its dtype,
+    and take its axis and rank."""
+    if case.layout is None:
+        return [s for s in subjects if case.dtype in s.dtypes]
+    last = case.layout.last
+    return [s if last else s.along_other_axis() for s in subjects if s.takes_axis(case.dtype)]
+
+
 def judge(case: Case, subjects: Sequence[Subject], policy: Policy, known: Measures | None = None) -> Results:
-    """Judge one batch for every subject that has its dtype; ``known`` is what the run has measured so far.
+    """Judge one batch for every subject that it is for; ``known`` is what the run has measured so far.
 
     Raises SuiteFault when the oracle fails its audit.
     """
+    if not wanted(case, subjects):
+        return {}
     return _judge_all(case, subjects, policy, prepare(case, subjects), {} if known is None else known)
 
 
 def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
     """Build a batch, compute all that the subjects' rounding models will ask of its truth, and audit it."""
     truth = Truth(case.build())
-    mine = [s for s in subjects if case.dtype in s.dtypes]
+    mine = wanted(case, subjects)
     for rounding in {s.rounding_for(m, case.dtype) for s in mine for m in s.methods}:
         truth.budget(rounding)
     models = {s.rounding_for(m, case.dtype) for s in mine for m in s.methods if m != "forward"}
@@ -101,9 +112,8 @@ def prepare(case: Case, subjects: Sequence[Subject]) -> Truth:
 
 def _judge_all(case: Case, subjects: Sequence[Subject], policy: Policy, truth: Truth, known: Measures) -> Results:
     results: Results = {}
-    for subject in subjects:
-        if case.dtype in subject.dtypes:
-            results[subject.id, case.dtype] = judge_subject(case, subject, policy, truth, known)
+    for subject in wanted(case, subjects):
+        results[subject.id, case.dtype] = judge_subject(case, subject, policy, truth, known)
     return results
 
 
@@ -115,12 +125,15 @@ def judge_subject(
     tallies: Tallies = {}
     if declared.kind == "reject" and truth.batch.empty.any():
         _rejects(case, subject, truth, tallies)
-        if truth.batch.empty.all():
+        if truth.batch.empty.all() or case.layout is not None:  # a mask that rows share has no rows to replace
             return tallies
         truth = Truth(_without_empty(truth.batch))
     view = View(subject, declared, truth, policy.required)
-    outcomes = [outcome for check in CHECKS for outcome in check(view)]
-    for outcome in measured(view, outcomes, known) if policy.measure else outcomes:
+    checks = CHECKS if case.layout is None else (layouts.check,)
+    outcomes = [outcome for check in checks for outcome in check(view)]
+    # The strongest tier is measured on plain rows, whose tier is the one that it is compared with.
+    measuring = policy.measure and case.layout is None
+    for outcome in measured(view, outcomes, known) if measuring else outcomes:
         count(outcome, truth.batch, tallies, named=named)
     count_faults(case, view, tallies)
     for family in truth.batch.families:
@@ -149,9 +162,12 @@ def count_faults(case: Case, view: View, tallies: Tallies) -> None:
                 refused = Tally(tier=view.tier(method), unmet=len(members), facts=faults[:1])
                 tallies.setdefault((VALUES[0], family), refused)
             continue
+        family = f"batch {case.kind}" if case.layout is None else str(case.layout)
         for name, served in SERVED_BY.items():
+            if case.layout is not None and name not in layouts.NAMES:
+                continue
             if any(method in s.split("+") for s in served):
-                tally = tallies.setdefault((name, f"batch {case.kind}"), Tally(tier=view.tier(method)))
+                tally = tallies.setdefault((name, family), Tally(tier=view.tier(method)))
                 tally.errors += [f for f in faults[:1] if f not in tally.errors]
 
 
@@ -171,7 +187,8 @@ def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> No
         for name in weights_fault(view, np.flatnonzero(batch.empty)).tolist():
             word = "not rejected" if name in VAGUE else name
             tally.diagnoses[word] = tally.diagnoses.get(word, 0) + 1
-    tallies["empty_row", "empty" if batch.empty.all() else "one empty row"] = tally
+    family = "empty" if batch.empty.all() else "one empty row"
+    tallies["empty_row", family if case.layout is None else str(case.layout)] = tally
 
 
 def _without_empty(batch: Batch) -> Batch:
@@ -198,19 +215,19 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
 
     Subjects are called from the calling thread only; a second thread computes the truth of the next batch meanwhile.
     """
-    wanted = [c for c in cases if any(c.dtype in s.dtypes for s in subjects)]
-    if not wanted:
+    mine = [c for c in cases if wanted(c, subjects)]
+    if not mine:
         return
     known: Measures = {}
     with ThreadPoolExecutor(1) as ahead:
-        following = ahead.submit(prepare, wanted[0], subjects)
-        for index, case in enumerate(wanted):
-            yield CaseStarted(case, index, len(wanted))
+        following = ahead.submit(prepare, mine[0], subjects)
+        for index, case in enumerate(mine):
+            yield CaseStarted(case, index, len(mine))
             truth = following.result()
-            if index + 1 < len(wanted):
-                following = ahead.submit(prepare, wanted[index + 1], subjects)
+            if index + 1 < len(mine):
+                following = ahead.submit(prepare, mine[index + 1], subjects)
             merge(results, _judge_all(case, subjects, policy, truth, known))
-            yield CaseJudged(case, index, len(wanted), truth.audit)
+            yield CaseJudged(case, index, len(mine), truth.audit)
 
 
 @cache

@@ -72,7 +72,7 @@ class View:
     def call(self, what: str, method: Method, *arrays: Array) -> Returned | Fault:
         """One call of the subject; ``what`` names it, and the same call is not made twice."""
         if what not in self._calls:
-            self._calls[what] = call(self.subject, method, *arrays)
+            self._calls[what] = call(self.subject, method, *arrays, layout=self.batch.layout)
         return self._calls[what]
 
     @cached_property

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .formats import FORMATS, Format
+from .layout import Layout
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -25,7 +26,7 @@ class Batch:
     is Boolean, True = allowed. ``family[r]`` indexes ``families``. Rows that belong together (a row and its shifted
     copy) are listed in ``relations``: name -> integer array of shape ``(k, 2)``; for a permuted copy
     ``permutation[r]`` tells where each key of the first row went. A batch that is ``forward_only`` is not meant for
-    derivatives.
+    derivatives. With a ``layout`` the rows are handed over as an array of any rank, to subjects that take one.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Batch:
     relations: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     permutation: npt.NDArray[np.int64] | None = None
     forward_only: bool = False
+    layout: Layout | None = None
 
     @property
     def format(self) -> Format:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...spec.batch import Batch
+from ...spec.layout import Layout
 from .build import SHORT, build
+from .layouts import COVERING, FEW, FURTHER, build_layout
 
 EFFORTS: tuple[str, ...] = ("smoke", "default", "deep")
 
@@ -20,7 +22,10 @@ TILED, TILED_ROWS = 128, 112
 
 @dataclass(frozen=True)
 class Case:
-    """One batch to be built: small, picklable, seeded, independent of every other."""
+    """One batch to be built: small, picklable, seeded, independent of every other.
+
+    A case with a ``layout`` is for subjects that take any axis.
+    """
 
     dtype: str
     kind: str
@@ -28,6 +33,7 @@ class Case:
     keys: int
     round: int
     seed: int
+    layout: Layout | None = None
 
     @property
     def key(self) -> str:
@@ -36,7 +42,10 @@ class Case:
 
     def build(self) -> Batch:
         """The batch. The same case always gives the same bits."""
-        return build(self.kind, self.key, (self.seed, zlib.crc32(self.key.encode())), self.dtype, self.rows, self.keys)
+        seed = (self.seed, zlib.crc32(self.key.encode()))
+        if self.layout is not None:
+            return build_layout(self.layout, self.key, seed, self.dtype)
+        return build(self.kind, self.key, seed, self.dtype, self.rows, self.keys)
 
 
 @dataclass(frozen=True)
@@ -45,27 +54,28 @@ class Effort:
 
     ``long``: lengths of the long rows, one per round in turn; all but one are multiples of no vector length, as a tail
     is where kernels go wrong. ``rows``: rows per batch, chosen so that each long batch holds at least 2·10⁵ elements at
-    default effort.
+    default effort. ``layouts``: arrays of other ranks, axes and orders in memory, in the first round.
     """
 
     rows: int
     long: tuple[int, ...]
     rounds: int
+    layouts: tuple[Layout, ...] = COVERING
 
 
 SIZES: dict[str, Effort] = {
-    "smoke": Effort(rows=104, long=(), rounds=1),
+    "smoke": Effort(rows=104, long=(), rounds=1, layouts=FEW),
     "default": Effort(rows=1552, long=(131,), rounds=1),
-    "deep": Effort(rows=1552, long=(131, 67, 256, 1031), rounds=8),
+    "deep": Effort(rows=1552, long=(131, 67, 256, 1031), rounds=8, layouts=COVERING + FURTHER),
 }
 
 
 def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = None) -> list[Case]:
     """The cases of a run, dtype by dtype; ``rounds`` replaces the effort's own number.
 
-    A default run uses five lengths: 0, 1, 16, 128 and 131.
+    A default run uses five lengths of plain rows: 0, 1, 16, 128 and 131.
 
-    >>> sorted({c.keys for c in plan("default", 0, ["float32"])})
+    >>> sorted({c.keys for c in plan("default", 0, ["float32"]) if c.layout is None})
     [0, 1, 16, 128, 131]
     """
     size = SIZES[effort]
@@ -79,4 +89,11 @@ def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = Non
                 sizes += [(kind, size.rows, keys) for kind in LONG_KINDS]
                 sizes.append(("tiles", TILED_ROWS, TILED))
             cases += [Case(dtype, kind, rows, keys, turn, seed) for kind, rows, keys in sizes]
+            if turn == 0:
+                cases += [_in_layout(dtype, layout, seed) for layout in size.layouts]
     return cases
+
+
+def _in_layout(dtype: str, layout: Layout, seed: int) -> Case:
+    kind = f"{'x'.join(map(str, layout.shape))} {layout}".replace(", ", " ").replace(" ", "-")
+    return Case(dtype, kind, layout.rows, layout.keys, 0, seed, layout)

@@ -16,6 +16,7 @@ MODULES: tuple[str, ...] = (
     "empty",
     "tiles",
     "batches",
+    "layouts",
     "numeric",
 )
 """The modules that hold them, in the order in which they are shown."""

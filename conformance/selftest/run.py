@@ -11,7 +11,7 @@ from .. import __version__
 from ..cases import EFFORTS, plan
 from ..checks import SERVED_BY
 from ..mutants import KINDS, Mutant, Variant, mutants, variants
-from ..runner import Event
+from ..runner import Event, wanted
 from ..verdicts import confirm
 from .cell import Cell
 from .letters import LETTERS
@@ -57,7 +57,7 @@ def selftest(
     bad, good = (mutants(), variants()) if given is None else given
     bad, good = _matching(bad, good, names)
     subjects = [*(m.subject for m in bad), *(v.subject for v in good)]
-    cases = [c for c in plan(effort, seed, dtypes) if any(c.dtype in s.dtypes for s in subjects)]
+    cases = [c for c in plan(effort, seed, dtypes) if wanted(c, subjects)]
     cells: Cells = {}
     if given is None:
         events = run_by_name(cases, frozenset(s.id for s in subjects), jobs, cells)
@@ -91,10 +91,10 @@ def _matching(
     for name in names:
         if not any(fnmatchcase(x, name) for x in known):
             raise ValueError(f"No mutant and no variant is called '{name}'. Without names, all of them are run.")
-    wanted = names or ["*"]
+    asked = names or ["*"]
     return (
-        [m for m in bad if any(fnmatchcase(m.name, n) for n in wanted)],
-        [v for v in good if any(fnmatchcase(v.name, n) for n in wanted)],
+        [m for m in bad if any(fnmatchcase(m.name, n) for n in asked)],
+        [v for v in good if any(fnmatchcase(v.name, n) for n in asked)],
     )
 
 

@@ -12,7 +12,7 @@ from ...spec.oracle.audit import Audit
 from ..cases import Case
 from ..memory import keep_freed_memory
 from ..mutants import mutants, variants
-from ..runner import CaseJudged, CaseStarted, Event, Policy, judge_subject, prepare
+from ..runner import CaseJudged, CaseStarted, Event, Policy, judge_subject, prepare, wanted
 from .cell import Cell, cell_of
 
 Cells = dict[tuple[str, str], Cell]
@@ -23,11 +23,11 @@ PLAIN = Policy(measure=False)
 
 
 def judge_case(case: Case, subjects: Sequence[Subject]) -> tuple[Cells, Audit]:
-    """Judge every subject that has the batch's dtype on one batch; all of them share its truth, which is audited.
+    """Judge every subject that a batch is for; all of them share its truth, which is audited.
 
     Raises SuiteFault when the oracle fails its audit.
     """
-    mine = [s for s in subjects if case.dtype in s.dtypes]
+    mine = wanted(case, subjects)
     truth = prepare(case, mine)
     cells = {(s.id, case.dtype): cell_of(judge_subject(case, s, PLAIN, truth, {}, named=False)) for s in mine}
     return cells, truth.audit

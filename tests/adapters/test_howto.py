@@ -115,13 +115,21 @@ def test_the_plain_function_passes_under_the_contract_that_it_keeps() -> None:
 def test_the_table_of_fields_is_complete_and_right() -> None:
     rows = dict(re.findall(r"^\| `(\w+)[^|]*\|.*\| ([^|]*) \|$", PAGE, re.M))
     plain = Subject("a", lambda scores, mask: scores)
-    assert rows.keys() == {"vjp", "jvp", "dtypes", "contract", "tier", "model", "promises", "unsupported", "role"}
+    assert rows.keys() == {"vjp", "jvp", "dtypes", "contract", "tier", "model", "promises", "unsupported", "role"} | {
+        "any_axis",
+        "tier_other_axis",
+        "opt_in",
+    }
     assert rows["dtypes"] == ", ".join(f"`{d}`" for d in plain.dtypes)
     assert rows["contract"] == f"`{plain.contract}`"
     assert rows["role"] == f"`{plain.role}`"
     assert (
         rows["tier"] == f"`{plain.tier_for('forward', 'float32')}`; `{plain.tier_for('vjp', 'float16')}` for the halves"
     )
-    assert {rows[f] for f in ("vjp", "jvp", "model", "promises", "unsupported")} == {"none"}
+    assert {rows[f] for f in ("vjp", "jvp", "model", "promises", "unsupported", "tier_other_axis", "opt_in")} == {
+        "none"
+    }
     assert (plain.vjp, plain.jvp, plain.promises, plain.unsupported) == (None, None, frozenset(), {})
-    assert plain.model == {}
+    assert plain.model == plain.tier_other_axis == {}
+    assert rows["any_axis"] == f"`{plain.any_axis}`"
+    assert plain.opt_in == ""

@@ -100,6 +100,8 @@ def test_a_glob_over_all_adapters() -> None:
     assert ids("*.softmax-where*") == [
         "numpy.softmax-where",
         "torch.softmax-where",
+        "torch.softmax-where[dim=0]",
+        "torch.softmax-where[compile]",
         "jax.softmax-where[eager]",
         "jax.softmax-where[jit]",
     ]

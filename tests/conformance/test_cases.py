@@ -193,7 +193,7 @@ def test_every_shape_reaches_its_extreme() -> None:
 
 def test_a_default_run_has_five_lengths_and_one_number_of_rows_for_each() -> None:
     for effort in ("smoke", "default"):
-        shapes = {(c.rows, c.keys) for c in plan(effort, 0, DTYPES)}
+        shapes = {(c.rows, c.keys) for c in plan(effort, 0, DTYPES) if c.layout is None}
         assert len({keys for _, keys in shapes}) <= 5
         assert len(shapes) <= 5, "a compiler sees every shape once"
     assert all(n % 2 for n in SIZES["default"].long), "no long row of a default run is a multiple of vector lanes"

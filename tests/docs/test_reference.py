@@ -128,7 +128,7 @@ def test_the_efforts_are_those_of_the_plan() -> None:
         size = SIZES[name]
         lengths = ", ".join(map(str, size.long)) or "none"
         assert row[1:] == [str(size.rows), lengths, str(size.rounds)]
-        short = {c.keys for c in plan(name, 0, ["float32"])} - set(size.long)
+        short = {c.keys for c in plan(name, 0, ["float32"]) if c.layout is None} - set(size.long)
         assert short == ({0, 1, SHORT, TILED} if size.long else {0, 1, SHORT})
     assert f"length 0, 1 and {SHORT}" in PAGE
     assert f"{TILED_ROWS} rows of length {TILED}" in PAGE
@@ -137,7 +137,7 @@ def test_the_efforts_are_those_of_the_plan() -> None:
 def test_every_family_is_described() -> None:
     described = names(table("scores")) + names(table("family"))
     assert len(set(described)) == len(described)
-    batches = [case.build() for case in plan("default", 0, ["float32"])]
+    batches = [case.build() for case in plan("default", 0, ["float32"]) if case.layout is None]
     assert set(described) == {family for batch in batches for family in batch.families} | {SEARCHED}
     assert set(names(table("scores"))) == set(SHAPES)
     assert len(KINDS) == len(set(KINDS)) + 3  # Gaussian and unit vectors come up more often than the others
