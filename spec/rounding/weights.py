@@ -31,7 +31,7 @@ import numpy as np
 
 from ..batch import Bools, Floats
 from ..oracle.exact import ExactWeights
-from .arguments import common_factor, divided, rescales, summed
+from .arguments import LARGE, common_factor, divided, rescales, summed
 from .blocks import blocks
 from .model import RoundingModel, up
 
@@ -74,13 +74,14 @@ def _block(
             alone = mask.sum(axis=1, keepdims=True) == 1
             grow, shrink = np.where(alone, 0.0, grow), np.where(alone, 0.0, shrink)
         tiny = tiny * (1.0 + turns)
-    up_most, down_most = np.expm1(grow), -np.expm1(-shrink)
 
     # ``w S`` is the numerator; where it underflowed in float64 it is far below every limit all the same.
-    tau = np.where(mask & (e < small_limit), tiny, 0.0)
+    below = mask & (e < small_limit)
+    some_below = bool(below.any())
+    tau = np.where(below, tiny, 0.0) if some_below else np.zeros((len(w), 1))
     tau_sum = tau.sum(axis=1, keepdims=True) / total
     log_sum = model.log_sum(mask.sum(axis=1, keepdims=True).astype(np.float64))
-    ups, downs = w * up_most, w * down_most
+    ups, downs = w * np.expm1(grow), w * -np.expm1(-shrink)
     others_up, others_down = ups, downs
     if model.cast_numerators:
         # The sum may be built from the numerators before or after they are cast.
@@ -95,28 +96,29 @@ def _block(
         low, high = low + (others_down + ups), high - (others_up + downs)
     if model.argument == "lse":
         further = divided(model, scores, mask, gap, total) - a
-        up_most, down_most = np.expm1(grow + further), -np.expm1(-shrink - further)
+        grow, shrink = grow + further, shrink + further
     low, high = np.maximum(low, -0.999999), np.maximum(high, -0.999999)
     last_up = model.divisions * np.log1p(u) + np.log1p(model.u_cast)
     last_down = -model.divisions * np.log1p(-u) - np.log1p(-model.u_cast)
     sum_low, sum_high = log_sum - np.log1p(low), log_sum + np.log1p(high)
-    upper = np.log1p(up_most) + sum_low + last_up
-    lower = -np.log1p(-np.minimum(down_most, 0.999999)) + sum_high + last_down
-    log_error = np.minimum(np.maximum(upper, lower), 700.0)
+    log_error = np.maximum(grow + sum_low + last_up, np.minimum(shrink, LARGE) + sum_high + last_down)
+    relative = w * np.expm1(np.minimum(log_error, 700.0))
 
-    grown = w * np.exp(log_error)
-    scale = np.exp(np.minimum(sum_low, 700.0)) / total
-    absolute = np.where(grown < 4.0 * model.compute.lam, model.compute.lam if model.flush else model.compute.eta, 0.0)
-    absolute = absolute + scale * tau * (1.0 + 4.0 * u)
+    lost = model.compute.lam if model.flush else model.compute.eta
+    absolute = np.where(w + relative < 4.0 * model.compute.lam, lost, 0.0)
+    if some_below or model.cast_numerators:
+        scale = np.exp(np.minimum(sum_low, 700.0)) / total * (1.0 + 4.0 * u)
+        absolute = absolute + scale * tau
     if model.cast_numerators:
-        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage * (1.0 + 4.0 * u), 0.0)
-    error = np.where(mask, w * np.expm1(log_error) + absolute, 0.0)
+        absolute = absolute + np.where(e < 4.0 * model.storage.lam, scale * model.tiny_storage, 0.0)
+    error = np.where(mask, relative + absolute, 0.0)
     stored = np.where(mask, model.storage_error(w + error), 0.0)
     if model.shared:
         sums = _sum_budget(model, w, mask, log_sum[:, 0])
     else:
-        most = np.log1p((w * up_most).sum(axis=1)) + sum_low[:, 0] + last_up
-        least = -np.log1p(-np.minimum((w * down_most).sum(axis=1), 0.999999)) + sum_high[:, 0] + last_down
+        most = np.log1p((w * np.expm1(grow)).sum(axis=1)) + sum_low[:, 0] + last_up
+        down = np.minimum((w * -np.expm1(-shrink)).sum(axis=1), 0.999999)
+        least = -np.log1p(-down) + sum_high[:, 0] + last_down
         sums = np.expm1(np.minimum(np.maximum(most, least), 700.0)) + np.where(mask, absolute, 0.0).sum(axis=1)
         sums = np.where(np.any(mask, axis=1), up(sums), 0.0)
     return up(error + stored), sums + up(stored.sum(axis=1))
