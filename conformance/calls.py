@@ -58,7 +58,8 @@ def call(subject: Subject, method: str, *arrays: Array, layout: Layout | None = 
     """Call one method on private copies of the arrays; the first array gives the shape and dtype to expect.
 
     The arrays have shape ``(rows, keys)``, and so has the answer; with a ``layout`` the subject gets them arranged so,
-    along with the axis. A call that changes its arguments is at fault.
+    along with the axis. There a call that changes its arguments is at fault: they may be views of larger arrays. Plain
+    rows are the subject's own copies, to write over as it likes.
 
     Never raises, except for KeyboardInterrupt. Warnings and prints of the subject are not shown.
     """
@@ -79,7 +80,7 @@ def call_raw(subject: Subject, method: str, *arrays: Array, layout: Layout | Non
         with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(_Nowhere()):
             warnings.simplefilter("ignore")
             mine = [a.copy() for a in arrays] if layout is None else layout.arrange(*arrays)
-            before = arrays if layout is None else [a.copy() for a in mine]
+            before = [] if layout is None else [a.copy() for a in mine]
             answer: Any = function(*mine) if layout is None else function(*mine, axis=layout.axis)
             valid = None
             if isinstance(answer, Answer):

@@ -37,6 +37,7 @@ class Example:
     kind: str = "example"
     key: str = "example"
     seed: int = 0
+    layout: None = None
 
     def build(self) -> Batch:
         """Two rows; the vectors of the derivatives are the values."""
