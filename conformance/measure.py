@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,27 +26,34 @@ SIZES: tuple[float, ...] = (1.0, 16.0, 256.0, 4096.0, 65536.0, np.inf)
 NONE = ""
 """The strongest tier of a declaration that holds under none."""
 
+Check = Callable[[View], Iterator[Outcome]]
 Measures = dict[tuple[str, str], dict[str, set[str]]]
 """What is known in the course of a run: subject and dtype -> declaration -> tiers that some row exceeded."""
 
 
-def measured(view: View, outcomes: Sequence[Outcome], known: Measures) -> list[Outcome]:
+def measured(view: View, judged: Sequence[tuple[Check, Outcome]], known: Measures) -> list[Outcome]:
     """The outcomes with the tiers under which they fail, as far as these are not yet known to fail.
+
+    ``judged``: what the checks said, in their order, each outcome with the check that it comes from.
 
     Tiers stronger than the declared one are tried from the strongest on until one holds, which includes those that
     contain it; weaker ones only if the declared one fails. Adds to ``known``.
     """
     steps = ladder(view.batch.dtype)
     out = known.setdefault((view.subject.id, view.batch.dtype), defaultdict(set))
-    found = [_Found(outcome, view.batch.dtype) for outcome in outcomes]
+    checks = [check for check, _ in judged]
+    found = [_Found(outcome, view.batch.dtype) for _, outcome in judged]
     for tier in steps:
         mine = [f.wants(tier, out) for f in found]
         if not any(mine):
             continue
-        again = [o for check in CHECKS for o in check(view.at(tier))]
-        for f, outcome, wanted in zip(found, again, mine, strict=True):
-            if wanted:
-                f.judge(tier, outcome)
+        needed = {check for check, wanted in zip(checks, mine, strict=True) if wanted}
+        again = (o for check in CHECKS if check in needed for o in check(view.at(tier)))
+        for f, check, wanted in zip(found, checks, mine, strict=True):
+            if check in needed:
+                outcome = next(again)
+                if wanted:
+                    f.judge(tier, outcome)
     for f in found:
         for name in f.outcome.declarations:
             out[name] |= f.failing
@@ -67,6 +74,8 @@ class _Found:
         if not np.any(outcome.budget[outcome.applies] > 0.0):
             # Nothing but exact values is allowed, whatever the tier.
             self.failing = set(steps) if failed.any() else set()
+        elif not failed.any() and not np.any(outcome.error[outcome.applies] != 0.0):
+            self.holds = set(steps)  # no error at all
         elif outcome.tier not in steps:  # a custom model
             self.candidates = set(steps)
         else:

@@ -130,10 +130,10 @@ def judge_subject(
         truth = Truth(_without_empty(truth.batch))
     view = View(subject, declared, truth, policy.required)
     checks = CHECKS if case.layout is None else (layouts.check,)
-    outcomes = [outcome for check in checks for outcome in check(view)]
+    judged = [(check, outcome) for check in checks for outcome in check(view)]
     # The strongest tier is measured on plain rows, whose tier is the one that it is compared with.
     measuring = policy.measure and case.layout is None
-    for outcome in measured(view, outcomes, known) if measuring else outcomes:
+    for outcome in measured(view, judged, known) if measuring else [outcome for _, outcome in judged]:
         count(outcome, truth.batch, tallies, named=named)
     count_faults(case, view, tallies)
     for family in truth.batch.families:
