@@ -93,48 +93,50 @@ def certify(
     """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
     # Read when a framework loads its OpenMP: idle threads that spin would take the core on which the oracle works.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from rich.console import Console
-
-    from ..adapters.errors import TargetError
-    from .certificate import write
-    from .certification import Request, SuiteFault
-    from .certification import certify as run
-    from .exhaustive.checkpoint import CheckpointError
-    from .exhaustive.options import enumeration_of
-    from .memory import keep_freed_memory
-    from .terminal.progress import ProgressBar
-    from .terminal.report import print_report
-
-    keep_freed_memory()
-    errors = Console(stderr=True)
     judged = tuple(dict.fromkeys(dtypes)) or DTYPES
-    try:
-        enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or _processors(), effort is None)
-        effort = effort or "default"
-        request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
-    except ValueError as problem:
-        raise Failure(str(problem)) from None
-    path = writable(out)
-    try:
-        with _executor(jobs, effort, request.dtypes if request.sampled else ()) as executor, ProgressBar(errors) as bar:
-            report = run(request, listen=bar, executor=executor)
-    except (TargetError, CheckpointError) as problem:
-        raise Failure(str(problem)) from None
-    except SuiteFault as fault:
-        click.echo(str(fault), err=True)
-        sys.exit(3)
-    except KeyboardInterrupt:
-        click.echo("Interrupted before anything was judged.", err=True)
-        sys.exit(1)
-    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
-    print_report(report, console)
-    if path is not None:
+    sampled = not exhaustive or effort is not None
+    # The workers load what they need while this process does.
+    with _executor(jobs, effort or "default", judged if sampled else ()) as executor:
+        from rich.console import Console
+
+        from ..adapters.errors import TargetError
+        from .certificate import write
+        from .certification import Request, SuiteFault
+        from .certification import certify as run
+        from .exhaustive.checkpoint import CheckpointError
+        from .exhaustive.options import enumeration_of
+        from .memory import keep_freed_memory
+        from .terminal.progress import ProgressBar
+        from .terminal.report import print_report
+
+        keep_freed_memory()
         try:
-            write(report.certificate, path)
-        except OSError as problem:
-            raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
-        console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
-    sys.exit(report.exit_code)
+            enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or _processors(), effort is None)
+            effort = effort or "default"
+            request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
+        except ValueError as problem:
+            raise Failure(str(problem)) from None
+        path = writable(out)
+        try:
+            with ProgressBar(Console(stderr=True)) as bar:
+                report = run(request, listen=bar, executor=executor)
+        except (TargetError, CheckpointError) as problem:
+            raise Failure(str(problem)) from None
+        except SuiteFault as fault:
+            click.echo(str(fault), err=True)
+            sys.exit(3)
+        except KeyboardInterrupt:
+            click.echo("Interrupted before anything was judged.", err=True)
+            sys.exit(1)
+        console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+        print_report(report, console)
+        if path is not None:
+            try:
+                write(report.certificate, path)
+            except OSError as problem:
+                raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
+            console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
+        sys.exit(report.exit_code)
 
 
 def writable(out: str | None, what: str = "certificate") -> Path | None:

@@ -10,11 +10,10 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..spec.formats import DTYPES
-from .cases import Case
-from .memory import keep_freed_memory
+if TYPE_CHECKING:
+    from .cases import Case
 
 TURN = (0, 1, 1, 0)
 """Which of two workers takes each dtype, in the order of ``DTYPES``: the double-double oracle of float64 and the slow
@@ -24,18 +23,22 @@ native float16 of some backends fall to different ones."""
 class PoolByDtype(Executor):
     """An executor for functions whose first argument is a :class:`~hardmask.conformance.cases.Case`.
 
-    ``jobs`` processes at most, started when they are first needed. They ignore Ctrl-C, which the main process handles.
+    ``jobs`` processes, which start at once and load what they need while their parent does the same. They ignore
+    Ctrl-C, which the main process handles.
     """
 
     def __init__(self, jobs: int) -> None:
         # A forked framework may hang; a fresh interpreter does not.
         fresh = get_context("spawn")
         self._slots = [ProcessPoolExecutor(1, fresh, _begin) for _ in range(max(1, jobs))]
+        for slot in self._slots:
+            slot.submit(_load)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Queue a call on the worker of its case's dtype."""
-        case = args[0]
-        assert isinstance(case, Case)
+        from ..spec.formats import DTYPES
+
+        case: Case = args[0]
         number = DTYPES.index(case.dtype)
         slot = TURN[number] if len(self._slots) == 2 else number
         return self._slots[slot % len(self._slots)].submit(fn, *args, **kwargs)
@@ -47,5 +50,11 @@ class PoolByDtype(Executor):
 
 
 def _begin() -> None:
+    from .memory import keep_freed_memory
+
     keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _load() -> None:
+    from . import runner  # noqa: F401  # loading it is all that there is to do
