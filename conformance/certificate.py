@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from .finding import Certificate
+from .output import write_whole
 
 SCHEMA = "hardmask-certificate/1"
 
@@ -38,12 +38,8 @@ def sealed(certificate: Certificate) -> Certificate:
 
 def write(certificate: Certificate, path: str | Path) -> None:
     """Write a certificate, whole or not at all. Raises OSError."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(
-        json.dumps(fields(certificate), sort_keys=True, indent=1, allow_nan=False) + "\n", encoding="ascii"
-    )
-    os.replace(partial, target)
+    text = json.dumps(fields(certificate), sort_keys=True, indent=1, allow_nan=False) + "\n"
+    write_whole(path, text.encode("ascii"))
 
 
 def read(path: str | Path) -> Certificate:

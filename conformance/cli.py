@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,6 +35,10 @@ class Guarded(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as fault:
+            if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EIO):
+                # What the stream still holds would fail once more, at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise Failure(f"The output cannot be written: {fault.strerror}.") from None
             import traceback
 
             frame = traceback.extract_tb(fault.__traceback__)[-1]
@@ -97,28 +101,29 @@ def certify(
     sampled = not exhaustive or effort is not None
     # The workers load what they need while this process does.
     with _executor(jobs, effort or "default", judged if sampled else ()) as executor:
-        from rich.console import Console
-
         from ..adapters.errors import TargetError
         from .certificate import write
         from .certification import Request, SuiteFault
         from .certification import certify as run
+        from .environment import processors
         from .exhaustive.checkpoint import CheckpointError
         from .exhaustive.options import enumeration_of
         from .memory import keep_freed_memory
+        from .output import writable
+        from .terminal.console import errors, output
         from .terminal.progress import ProgressBar
         from .terminal.report import print_report
 
         keep_freed_memory()
         try:
-            enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or _processors(), effort is None)
+            enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or processors(), effort is None)
             effort = effort or "default"
             request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
+            path = writable(out, "certificate")
         except ValueError as problem:
             raise Failure(str(problem)) from None
-        path = writable(out)
         try:
-            with ProgressBar(Console(stderr=True)) as bar:
+            with ProgressBar(errors()) as bar:
                 report = run(request, listen=bar, executor=executor)
         except (TargetError, CheckpointError) as problem:
             raise Failure(str(problem)) from None
@@ -128,7 +133,7 @@ def certify(
         except KeyboardInterrupt:
             click.echo("Interrupted before anything was judged.", err=True)
             sys.exit(1)
-        console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+        console = output()
         print_report(report, console)
         if path is not None:
             try:
@@ -139,26 +144,14 @@ def certify(
         sys.exit(report.exit_code)
 
 
-def writable(out: str | None, what: str = "certificate") -> Path | None:
-    """The absolute path of a file to be written, found out before the run: a subject may change the folder."""
-    if out is None:
-        return None
-    path = Path(out).absolute()
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise Failure(f"The {what} cannot be written to '{out}': its folder is not there, or is read-only.")
-    return path
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
     """Worker processes, or nothing where starting them takes longer than they save."""
     from contextlib import nullcontext
 
+    from .environment import processors
+
     if jobs is None:
-        jobs = 1 if effort == "smoke" else min(_processors(), len(set(dtypes)))
+        jobs = 1 if effort == "smoke" else min(processors(), len(set(dtypes)))
     if jobs == 1 or not dtypes:
         return nullcontext()
     from .pool import PoolByDtype
@@ -169,16 +162,16 @@ def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
 @main.command("list")
 def list_command() -> None:
     """Show the adapters, their versions and their subjects."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from ..adapters.registry import available
+    from .terminal.console import output
 
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = output()
     for adapter in available():
         version = adapter.version or "not installed"
-        console.print(f"[bold]{adapter.adapter}[/bold] {version}", highlight=False)
+        console.print(Text(adapter.adapter, style="bold"), version, highlight=False)
         if adapter.problem:
             console.print(f"  {adapter.problem}", soft_wrap=True, highlight=False, markup=False)
         table = Table(box=None, pad_edge=True, show_header=False)
@@ -205,8 +198,6 @@ def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
     """
     import json
 
-    from rich.console import Console
-
     from .prove import exit_code
     from .prove import prove as run
     from .prove_report import proof_data, proof_notes, proof_table
@@ -221,7 +212,9 @@ def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(proof_data(results), indent=1, allow_nan=False))
     else:
-        console = Console() if sys.stdout.isatty() else Console(width=140)
+        from .terminal.console import output
+
+        console = output()
         console.print(proof_table(results))
         for note in proof_notes(results):
             console.print(note, soft_wrap=True, highlight=False, markup=False)
@@ -253,8 +246,8 @@ def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float
 @click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
 @click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write JSON to a file.")
-@click.option("--markdown", "markdown_file", type=click.Path(dir_okay=False, path_type=Path), help="Write Markdown.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Write JSON to a file.")
+@click.option("--markdown", "markdown_file", type=click.Path(dir_okay=False, writable=True), help="Write Markdown.")
 def selftest(**request: Any) -> None:
     """Measure hardmask on itself: every wrong softmax that it knows must be caught, every correct one must pass.
 

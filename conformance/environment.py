@@ -11,6 +11,11 @@ from typing import Any
 OWN = ("numpy", "ml_dtypes", "mpmath", "sympy", "python-flint", "msgspec")
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
     """Versions, platform and the knobs that change results."""
     libraries = {}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from .prove import ProofResult, exit_code
 
@@ -22,7 +23,6 @@ def proof_table(results: Sequence[ProofResult]) -> Table:
     table.add_column("verdict", no_wrap=True)
     for r in results:
         rejected = sum(c.symbolic and c.numeric for c in r.controls)
-        colour = _COLOURS[r.verdict]
         table.add_row(
             r.declaration.name.rsplit(".", 1)[-1],
             "no" if r.symbolic.failure else str(r.symbolic.generic or "-"),
@@ -33,7 +33,7 @@ def proof_table(results: Sequence[ProofResult]) -> Table:
             _power(r.numeric.width),
             f"{rejected}/{len(r.controls)}",
             f"{sum(r.seconds):.2f}",
-            f"[{colour}]{r.verdict}[/{colour}]",
+            Text(r.verdict, style=_COLOURS[r.verdict]),
         )
     return table
 

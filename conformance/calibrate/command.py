@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import NoReturn
 
 import click
-import msgspec
-from rich.console import Console
 
 from ...adapters.errors import TargetError
 from ...adapters.registry import resolve, versions
@@ -19,7 +16,9 @@ from ...spec.oracle.referee import engine_name
 from .. import __version__
 from ..environment import environment
 from ..memory import keep_freed_memory
+from ..output import OutputError, json_bytes, writable, write_or_explain
 from ..terminal.calibration import CalibrationBar, print_calibration
+from ..terminal.console import errors, output
 from .arguments import Arguments
 from .calibration import Calibration, calibrate
 
@@ -31,12 +30,10 @@ def run(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float, seed
             _refuse(f"There is no dtype '{dtype}'. Choose from: {', '.join(DTYPES)}.")
     if not 0.0 < fraction <= 1.0:
         _refuse(f"A fraction is above 0 and at most 1; {fraction:g} is not.")
-    out = None if path is None else Path(path).absolute()
-    if out is not None and not out.parent.is_dir():
-        _refuse(f"Nothing can be written to '{path}': its folder is not there.")
     try:
+        out = writable(path, "record")
         subjects = resolve(list(targets))
-    except TargetError as problem:
+    except (OutputError, TargetError) as problem:
         _refuse(str(problem))
     pairs = [(s, d) for s in subjects for d in dtypes if d in s.dtypes]
     if not pairs:
@@ -50,11 +47,11 @@ def run(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float, seed
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(1)
-    if out is not None:
+    if path is not None and out is not None:
         try:
-            out.write_bytes(_data(found, subjects))
-        except OSError as problem:
-            _refuse(f"Nothing can be written to '{path}': {problem.strerror}.")
+            write_or_explain(out, _data(found, subjects), path, "record")
+        except OutputError as problem:
+            _refuse(str(problem))
     sys.exit(int(any(c.status in ("too tight", "unusable") for c in found)))
 
 
@@ -65,9 +62,9 @@ def _refuse(sentence: str) -> NoReturn:
 
 def _measure(pairs: list[tuple[Subject, str]], fraction: float, seed: int) -> list[Calibration]:
     keep_freed_memory()
-    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+    console = output()
     found = []
-    with CalibrationBar(Console(stderr=True)) as bar:
+    with CalibrationBar(errors()) as bar:
         for subject, dtype in pairs:
             bar.start(f"{subject.id} {dtype}", Arguments(dtype, fraction, seed))
             found.append(calibrate(subject, dtype, fraction=fraction, seed=seed, listen=bar))
@@ -82,4 +79,4 @@ def _data(found: list[Calibration], subjects: list[Subject]) -> bytes:
         "environment": environment(versions(subjects), engine_name()),
         "calibrations": [asdict(c) for c in found],
     }
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    return json_bytes(record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,7 @@ import msgspec
 from ...adapters.registry import versions
 from ...adapters.subject import Subject
 from .. import __version__
+from ..output import json_bytes, write_whole
 from .counts import Counts
 from .enumeration import Enumeration
 
@@ -104,6 +104,8 @@ def load(path: str | Path, identity: dict[str, Any]) -> dict[str, Progress]:
     file = Path(path)
     if not file.exists():
         return {}
+    if not file.is_file():
+        raise CheckpointError(f"The checkpoint '{path}' is not a regular file. Name another file.")
     try:
         content = file.read_bytes()
     except OSError as problem:
@@ -130,7 +132,4 @@ def load(path: str | Path, identity: dict[str, Any]) -> dict[str, Progress]:
 
 def save(path: str | Path, identity: dict[str, Any], sweeps: dict[str, Progress]) -> None:
     """Write a checkpoint, whole or not at all. Raises OSError."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(Checkpoint(FORMAT, identity, sweeps)), indent=1))
-    os.replace(partial, target)
+    write_whole(path, json_bytes(Checkpoint(FORMAT, identity, sweeps)))

@@ -199,4 +199,4 @@ def _save(path: Path, identity: dict[str, object], results: Swept) -> None:
     try:
         save(path, identity, results)
     except OSError as problem:
-        raise CheckpointError(f"The checkpoint cannot be written to '{path.name}': {problem.strerror}.") from None
+        raise CheckpointError(f"The checkpoint cannot be written to '{path}': {problem.strerror}.") from None

@@ -36,35 +36,34 @@ def metamorphic(
     scores, have one softmax. A difference in bits is a fact, a difference beyond the derived bound a failure; where the
     same call gives the same bits, so must a call in which only blocked scores changed.
     """
-    from rich.console import Console
+    from rich.text import Text
 
     from ...adapters.errors import TargetError
-    from ..cli import Failure, writable
+    from ..cli import Failure
     from ..memory import keep_freed_memory
+    from ..output import OutputError, json_bytes, writable, write_or_explain
+    from ..terminal.console import errors, output
     from .report import print_report
     from .request import Request
     from .request import metamorphic as run
 
     keep_freed_memory()
-    path = writable(out, "record")
-    errors = Console(stderr=True)
     try:
+        path = writable(out, "record")
         request = Request(targets, tuple(dict.fromkeys(keys)), rows, tuple(dict.fromkeys(dtypes)) or DTYPES, seed)
-        with errors.status("starting") as status:
-            report = run(request, listen=status.update)
+        with errors().status("starting") as status:
+            report = run(request, listen=lambda what: status.update(Text(what)))  # an id may have brackets
     except (TargetError, ValueError) as problem:
         raise Failure(str(problem)) from None
     except KeyboardInterrupt:
         click.echo("Interrupted before anything was asked.", err=True)
         sys.exit(1)
-    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=140)
+    console = output()
     print_report(report, console)
-    if path is not None:
-        import msgspec
-
+    if out is not None and path is not None:
         try:
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(report.record), indent=1) + b"\n")
-        except OSError as problem:
-            raise Failure(f"The record cannot be written to '{out}': {problem.strerror}.") from None
+            write_or_explain(path, json_bytes(report.record), out, "record")
+        except OutputError as problem:
+            raise Failure(str(problem)) from None
         console.print(f"Record: {out}", highlight=False)
     sys.exit(report.exit_code)

@@ -34,7 +34,7 @@ def print_report(report: Report, console: Console) -> None:
             console.print(f"{len(groups) - BLOCKS} more kinds of failure are in the record (--json FILE).\n")
         reasons = dict.fromkeys(c.diagnosis.rstrip(".") for c in mine if c.verdict == "unsupported")
         if reasons:
-            console.print(f"Not asked of {subject}: {'; '.join(reasons)}.", soft_wrap=True, highlight=False)
+            console.print(Text(f"Not asked of {subject}: {'; '.join(reasons)}."), soft_wrap=True)
     pairs = sum(c.rows for c in record.comparisons)
     lengths = ", ".join(map(str, record.keys))
     console.print(

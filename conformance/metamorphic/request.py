@@ -155,9 +155,12 @@ def _exit(record: Record, subjects: Sequence[str]) -> tuple[int, str]:
     if not record.complete:
         return 1, "The run was interrupted: it shows what was compared until then, and no more."
     verdicts = {s: combine(c.verdict for c in record.comparisons if c.subject == s) for s in subjects}
-    bad = [s for s, verdict in verdicts.items() if verdict in ("fail", "error")]
+    bad = [s for s in subjects if any(c.subject == s and c.verdict == "fail" for c in record.comparisons)]
     if bad:
         return 1, f"The answers contradict each other: {', '.join(bad)}."
+    odd = [s for s, verdict in verdicts.items() if verdict == "error"]
+    if odd:
+        return 1, f"Some calls gave no usable answer: {', '.join(odd)}."
     for c in record.comparisons:
         if c.verdict == "vacuous":
             return 1, f"The bound of {c.subject} says nothing about {c.relation} in {c.dtype} at {c.keys} keys."

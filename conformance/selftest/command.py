@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
-import msgspec
-from rich.console import Console
 
 from ...spec.formats import DTYPES
+from ..environment import processors
 from ..memory import keep_freed_memory
+from ..output import json_bytes, writable, write_or_explain
 from ..suite_fault import SuiteFault
+from ..terminal.console import errors, output
 from ..terminal.progress import ProgressBar
 from .report import markdown, print_selftest
 from .run import selftest
@@ -25,21 +23,19 @@ def command(
     effort: str,
     seed: int,
     jobs: int | None,
-    json_file: Path | None,
-    markdown_file: Path | None,
+    json_file: str | None,
+    markdown_file: str | None,
 ) -> int:
     """Run the self-test, print it, write the files and return the exit code.
 
     Raises ValueError for a request that cannot be carried out.
     """
-    for path in (json_file, markdown_file):
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-            raise ValueError(f"The result cannot be written to '{path}': its folder is not there, or is read-only.")
+    files = [(file, writable(file, "result")) for file in (json_file, markdown_file)]
     keep_freed_memory()
     if jobs is None:
-        jobs = 1 if effort == "smoke" else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        jobs = 1 if effort == "smoke" else processors()
     try:
-        with ProgressBar(Console(stderr=True)) as bar:
+        with ProgressBar(errors()) as bar:
             result = selftest(
                 names, dtypes=tuple(dict.fromkeys(dtypes)) or DTYPES, effort=effort, seed=seed, jobs=jobs, listen=bar
             )
@@ -49,15 +45,8 @@ def command(
     except SuiteFault as fault:
         click.echo(str(fault), err=True)
         return 3
-    print_selftest(result, Console() if sys.stdout.isatty() else Console(width=140))
-    texts = {
-        json_file: msgspec.json.format(msgspec.json.encode(result)).decode() + "\n",
-        markdown_file: markdown(result),
-    }
-    for path, text in texts.items():
-        if path is not None:
-            try:
-                path.write_text(text, encoding="utf-8")
-            except OSError as problem:
-                raise ValueError(f"The result cannot be written to '{path}': {problem.strerror}.") from None
+    print_selftest(result, output())
+    for (file, path), content in zip(files, (json_bytes(result), markdown(result).encode()), strict=True):
+        if file is not None and path is not None:
+            write_or_explain(path, content, file, "result")
     return result.exit_code

@@ -6,7 +6,6 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..exhaustive import PieceDone
@@ -23,7 +22,7 @@ class ProgressBar:
         self._console = console
         self._begun = self._said = time.monotonic()
         self._progress = Progress(
-            TextColumn("{task.description:<34}"),
+            TextColumn("{task.description:<34}", markup=False),
             BarColumn(),
             TimeRemainingColumn(),
             console=console,
@@ -51,7 +50,7 @@ class ProgressBar:
             self._progress.update(self._task, completed=event.index + 1)
 
     def _swept(self, event: PieceDone) -> None:
-        self._progress.update(self._task, description=escape(event.sweep), total=event.total, completed=event.rows)
+        self._progress.update(self._task, description=event.sweep, total=event.total, completed=event.rows)
         now = time.monotonic()
         if self._console.is_terminal or now - self._said < LINE_EVERY:
             return

@@ -47,7 +47,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
     unsupported = _unsupported(certificate.findings)
     if unsupported:
-        console.print("Not judged: " + "; ".join(unsupported) + ".", soft_wrap=True)
+        console.print(Text("Not judged: " + "; ".join(unsupported) + "."), soft_wrap=True)
     counts = sum(f.elements for f in certificate.findings)
     seconds = certificate.times["seconds"]
     if sampled:

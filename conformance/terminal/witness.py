@@ -100,8 +100,9 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
         lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
     others = sorted({short_name(g.declaration) for g in group} - {short_name(f.declaration)})
     dtypes = [SHORT[d] for d in SHORT if d in {g.dtype for g in group}]
+    plural = "s" if len(group) > 1 else ""
     lines.append(
-        f"  seen in    {', '.join(dtypes)}; {len(group)} findings"
+        f"  seen in    {', '.join(dtypes)}; {len(group)} finding{plural}"
         + (f", also on {', '.join(others)}" if others else "")
     )
     return "\n".join(lines)
