@@ -6,11 +6,11 @@ compiled twice.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
+
+from .workers import Workers
 
 if TYPE_CHECKING:
     from .cases import Case
@@ -28,9 +28,7 @@ class PoolByDtype(Executor):
     """
 
     def __init__(self, jobs: int) -> None:
-        # A forked framework may hang; a fresh interpreter does not.
-        fresh = get_context("spawn")
-        self._slots = [ProcessPoolExecutor(1, fresh, _begin) for _ in range(max(1, jobs))]
+        self._slots = [Workers(1) for _ in range(max(1, jobs))]
         for slot in self._slots:
             slot.submit(_load)
 
@@ -47,13 +45,6 @@ class PoolByDtype(Executor):
         """Stop the workers."""
         for slot in self._slots:
             slot.shutdown(wait, cancel_futures=cancel_futures)
-
-
-def _begin() -> None:
-    from .memory import keep_freed_memory
-
-    keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _load() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +17,8 @@ import numpy.typing as npt
 
 from ...adapters.registry import resolve
 from ...adapters.subject import Subject
-from ..memory import keep_freed_memory
 from ..runner import Policy
+from ..workers import Workers
 from .checkpoint import CheckpointError, Progress, identity_of, load, save
 from .counts import Counts
 from .enumeration import Enumeration, Sample, sample
@@ -99,7 +96,7 @@ def run_sweeps(
     names = tuple(targets), specimens
     resumed = done = sum(p.counts.rows for p in results.values())
     saved = time.monotonic()
-    executor = nullcontext() if given or enumeration.jobs == 1 else _processes(enumeration.jobs)
+    executor = nullcontext() if given or enumeration.jobs == 1 else Workers(enumeration.jobs, single=True)
     try:
         with executor as pool:
             for sweep in todo:
@@ -182,17 +179,6 @@ def piece_by_name(
 @cache
 def _resolved(targets: tuple[str, ...], specimens: bool) -> dict[str, Subject]:
     return {s.id: s for s in resolve(list(targets), specimens=specimens)}
-
-
-def _processes(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
-
-
-def _begin() -> None:
-    keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # One process for each core already: threads inside them would only wait for each other.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def _save(path: Path, identity: dict[str, object], results: Swept) -> None:

@@ -35,7 +35,7 @@ def print_report(report: Report, console: Console) -> None:
         reasons = dict.fromkeys(c.diagnosis.rstrip(".") for c in mine if c.verdict == "unsupported")
         if reasons:
             console.print(Text(f"Not asked of {subject}: {'; '.join(reasons)}."), soft_wrap=True)
-    pairs = sum(c.rows for c in record.comparisons)
+    pairs = sum(c.rows for c in record.comparisons if c.verdict != "error")
     lengths = ", ".join(map(str, record.keys))
     console.print(
         f"Cells show the verdict and the largest share of the bound that was used; '=' where all bits agree. Seed "

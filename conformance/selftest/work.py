@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from ...adapters.subject import Subject
 from ...spec.oracle.audit import Audit
 from ..cases import Case
-from ..memory import keep_freed_memory
 from ..mutants import mutants, variants
 from ..runner import CaseJudged, CaseStarted, Event, Policy, judge_subject, prepare, wanted
+from ..workers import Workers
 from .cell import Cell, cell_of
 
 Cells = dict[tuple[str, str], Cell]
@@ -61,7 +58,7 @@ def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: 
             yield CaseJudged(case, index, len(cases), audit)
         return
     ordered = sorted(cases, key=lambda c: c.rows * c.keys, reverse=True)
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _begin) as executor:
+    with Workers(jobs) as executor:
         futures = [executor.submit(judge_case_by_name, case, names) for case in ordered]
         try:
             for index, (case, future) in enumerate(zip(ordered, futures, strict=True)):
@@ -77,8 +74,3 @@ def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: 
 def _merge(into: Cells, more: Cells) -> None:
     for key, cell in more.items():
         into.setdefault(key, Cell()).merge(cell)
-
-
-def _begin() -> None:
-    keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
