@@ -39,25 +39,34 @@ from .verdicts import accuracies, findings
 
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
-NOT_SHOWN = (
+ISOLATED = (
     "The isolated operation was judged on the rows listed here. That a whole model lets no information through by "
-    "other ways is not shown.",
-    "Floating-point rows were sampled, not enumerated: agreement on them is evidence, and the seed reproduces it. The "
-    "theorems themselves are proved by 'hardmask prove'.",
+    "other ways is not shown."
+)
+
+SAMPLED = (
+    "Floating-point rows{beyond} were sampled, not enumerated: agreement on them is evidence, and the seed reproduces "
+    "it. The theorems themselves are proved by 'hardmask prove'.",
     "Other versions, devices, shapes and execution paths of the same framework were not run. Other axes, ranks and "
     "orders in memory were run for subjects that take any axis, and only those that the family of a finding names.",
-    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
-    "derivative, the causal-mask lemmas, and the second derivative.",
-    "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
-    "judged against their true values.",
-    "Masked attention, log-softmax and dropout are not judged.",
 )
+"""What a run that samples rows does not show."""
 
 ENUMERATED = (
     "Only what the sweeps name was enumerated: rows of one to three keys in a 16-bit format. Longer rows, other dtypes "
-    "and forward-mode derivatives are judged on sampled rows, by a run without --exhaustive."
+    "and forward-mode derivatives are judged on sampled rows, by a run without --exhaustive.",
+    "Other versions, devices, execution paths, axes and ranks were not run.",
 )
-"""Takes the place of the second sentence of :data:`NOT_SHOWN` where nothing was sampled."""
+"""What a run that does nothing but enumerate rows does not show."""
+
+NEVER = (
+    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
+    "derivative, the causal-mask lemmas, and the second derivative.",
+    "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
+    "judged against their true values, and compared by 'hardmask metamorphic'.",
+    "Masked attention, log-softmax and dropout are not judged.",
+)
+"""What no run shows."""
 
 
 @dataclass(frozen=True)
@@ -256,10 +265,17 @@ def _certificate(
             sweeps=sweeps,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
             measured=accuracy,
-            not_shown=list(NOT_SHOWN if request.sampled else (NOT_SHOWN[0], ENUMERATED, *NOT_SHOWN[2:])),
+            not_shown=_not_shown(request),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
         )
     )
+
+
+def _not_shown(request: Request) -> list[str]:
+    if not request.sampled:
+        return [ISOLATED, *ENUMERATED, *NEVER]
+    beyond = "" if request.enumeration is None else ", but for those that the sweeps name,"
+    return [ISOLATED, SAMPLED[0].format(beyond=beyond), *SAMPLED[1:], *NEVER]
 
 
 def _record(request: Request, subject: Subject, found: list[Finding]) -> SubjectRecord:

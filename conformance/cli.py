@@ -34,6 +34,9 @@ class Guarded(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted: nothing is certified.", err=True)
+            ctx.exit(1)
         except Exception as fault:
             if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EIO):
                 # What the stream still holds would fail once more, at exit.
@@ -223,11 +226,11 @@ def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
 
 @main.command()
 @click.argument("targets", nargs=-1, required=True)
-@click.option("--dtype", "dtypes", multiple=True, help="float32 by default (repeatable).")
+@click.option("--dtype", "dtypes", multiple=True, help="Probe this dtype (repeatable).  [default: float32]")
 @click.option("--fraction", type=float, default=1.0, show_default=True, help="Probe this share of all arguments.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample.")
 @click.option(
-    "--json", "path", type=click.Path(dir_okay=False, writable=True), help="Write what was measured to a file."
+    "--json", "path", type=click.Path(dir_okay=False, writable=True), help="Write the record (JSON) to a file."
 )
 def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float, seed: int, path: str | None) -> None:
     """Measure the exp of TARGETS as their softmax uses it, and compare it with the tier that they declare.
@@ -242,12 +245,21 @@ def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float
 
 @main.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). {', '.join(DTYPES)}.")
+@click.option(
+    "--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}."
+)
 @click.option("--effort", default="default", show_default=True, help="smoke, default or deep.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
 @click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Write JSON to a file.")
-@click.option("--markdown", "markdown_file", type=click.Path(dir_okay=False, writable=True), help="Write Markdown.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Write the result (JSON) to a file."
+)
+@click.option(
+    "--markdown",
+    "markdown_file",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write the tables (Markdown) to a file.",
+)
 def selftest(**request: Any) -> None:
     """Measure hardmask on itself: every wrong softmax that it knows must be caught, every correct one must pass.
 

@@ -219,3 +219,15 @@ def test_a_foreign_checkpoint_ends_the_command_with_a_sentence(tmp_path: Path) -
     assert result.exit_code == 2
     assert "is not a complete checkpoint of hardmask" in result.output
     assert "delete this one to start anew" in result.output
+
+
+def test_a_certificate_says_what_was_sampled_beside_a_sweep() -> None:
+    request = Request(
+        ("numpy.fill-inf",),
+        dtypes=("float16",),
+        effort="smoke",
+        enumeration=Enumeration(("float16",), fraction=1e-4, parts=("short",), alone=False),
+    )
+    sentences = certify(request).certificate.not_shown
+    assert any("but for those that the sweeps name, were sampled, not enumerated" in text for text in sentences)
+    assert not any("{" in text for text in sentences)
