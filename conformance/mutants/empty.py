@@ -125,7 +125,6 @@ def mutants() -> list[Mutant]:
             "Declares that an empty row puts its weight on key 0 and uses the last key.",
             _holding(_key(-1)),
             contract="fallback(0)",
-            survivors={},
         ),
         mutant(
             "nan-undeclared",

@@ -16,7 +16,6 @@ FLOAT16: Any = np.float16
 BFLOAT16: Any = ml_dtypes.bfloat16
 SINGLE = ("float32", "float16", "bfloat16")
 BELOW = "below half an ulp of the stored weight on nearly all random rows: for the exhaustive sweep"
-INSIDE = "inside the budget that the accuracy tier grants"
 
 
 def _with(**steps: Callable[..., Array]) -> Forward:

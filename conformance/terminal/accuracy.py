@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...spec.rounding import ladder
+from ..cases.build import SEARCHED
 from ..finding import Certificate, Measured
 from .matrix import short_name, used, weakest_by_dtype
 from .witness import row
@@ -29,6 +30,18 @@ def _lines(m: Measured) -> Iterator[str]:
     if m.strongest in GROWING and m.witness is not None:
         yield f"  it loses digits as the scores grow; the worst row is {m.error:.3g} off, {best} allows {m.budget:.3g}:"
         yield from row(m.witness)
+
+
+def searched(certificate: Certificate) -> Iterator[str]:
+    """The worst row that the directed search of a deep run bred for each subject, where no failure shows one."""
+    for subject in certificate.subjects:
+        mine = [f for f in certificate.findings if f.subject == subject.id and f.family == SEARCHED]
+        if any(f.verdict in ("fail", "error") for f in mine):
+            continue
+        worst = max((f for f in mine if f.ratio is not None), key=lambda f: f.ratio or 0.0, default=None)
+        if worst is not None and worst.witness is not None and worst.witness.scores is not None:
+            head = f"{subject.id} · {worst.dtype} · directed search: at most {used(worst.ratio or 0.0)} of a budget"
+            yield "\n".join([f"{head}, that of {short_name(worst.declaration)}", *row(worst.witness)])
 
 
 def generosity(certificate: Certificate) -> Iterator[str]:

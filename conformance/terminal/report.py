@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..certification import Report
 from ..finding import Finding
-from .accuracy import generosity, losses
+from .accuracy import generosity, losses, searched
 from .matrix import tables, used
 from .sweeps import sweep_notes, sweep_table
 from .witness import block, failures
@@ -42,7 +42,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
     if hidden:
         console.print(f"{hidden} more kinds of failure are in the certificate (--out FILE).\n")
-    for text in (*losses(certificate), *generosity(certificate)):
+    for text in (*losses(certificate), *searched(certificate), *generosity(certificate)):
         console.print(Text(text), soft_wrap=True)
         console.print()
     unsupported = _unsupported(certificate.findings)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,6 +21,8 @@ from hardmask.conformance.minimise.rows import Rows
 from hardmask.conformance.runner import Policy, Results, judge, merge
 from hardmask.conformance.search import GENERATIONS, OBJECTIVES, Climb, climb, searches
 from hardmask.conformance.search.mutate import SCORES, VECTORS, mutated
+from hardmask.conformance.terminal.accuracy import searched
+from hardmask.conformance.terminal.matrix import used
 from hardmask.spec.formats import DTYPES, FORMATS
 
 ROWS, KEYS, FEW = 1552, 16, 40
@@ -178,3 +181,18 @@ def test_an_executor_changes_nothing(good: Subject) -> None:
     with ThreadPoolExecutor(1) as executor:
         list(searches([subject], ["float32"], 0, POLICY, elsewhere, executor=executor, targets=[subject.id]))
     assert shares(alone) == shares(elsewhere)
+
+
+def test_a_deep_run_prints_the_worst_row_once_for_each_subject(deep: Report) -> None:
+    (text,) = searched(deep.certificate)
+    worst = max(f.ratio or 0.0 for f in deep.certificate.findings if f.family == SEARCHED)
+    head, *rest = text.splitlines()
+    assert head.startswith(
+        f"numpy.softmax-where · float16 · directed search: at most {used(worst)} of a budget, that of "
+    )
+    assert any(line.startswith("  returned") for line in rest)
+    assert "batch float16/search numpy.softmax-where/" in rest[-1]
+    failing = msgspec.structs.replace(
+        deep.certificate, findings=[msgspec.structs.replace(f, verdict="fail") for f in deep.certificate.findings]
+    )
+    assert not list(searched(failing)), "a failure shows its own row"
