@@ -88,7 +88,8 @@ def test_a_correct_softmax_is_driven_closer_to_its_budgets_and_never_beyond(dtyp
     assert failures(found) == 0
     old, new = shares(before), shares(found)
     assert new.keys() == {o.declaration for o in OBJECTIVES}
-    assert all(new[name] > old[name] for name in new), (old, new)
+    # At a share of .99 nothing is left to climb, and random rows may be there too.
+    assert all(new[name] > min(old[name], 0.99) for name in new), (old, new)
     assert max(new.values()) <= 1.0
 
 
