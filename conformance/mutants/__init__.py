@@ -18,6 +18,10 @@ MODULES: tuple[str, ...] = (
     "batches",
     "layouts",
     "numeric",
+    "derivatives",
+    "derivatives_sometimes",
+    "derivatives_rounding",
+    "correct",
 )
 """The modules that hold them, in the order in which they are shown."""
 
