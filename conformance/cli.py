@@ -97,7 +97,10 @@ def certify(
     checkpoint: str | None,
     out: str | None,
 ) -> None:
-    """Judge TARGETS: adapters (numpy, torch, jax), subject ids or globs, file.py:object, module:object."""
+    """Judge masked softmaxes and write a certificate.
+
+    TARGETS are adapters (numpy, torch, jax), subject ids or globs, file.py:object, or module:object.
+    """
     # Read when a framework loads its OpenMP: idle threads that spin would take the core on which the oracle works.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     judged = tuple(dict.fromkeys(dtypes)) or DTYPES
@@ -164,7 +167,7 @@ def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
 
 @main.command("list")
 def list_command() -> None:
-    """Show the adapters, their versions and their subjects."""
+    """Show adapters, versions and subjects."""
     from rich.table import Table
     from rich.text import Text
 
@@ -194,10 +197,10 @@ def list_command() -> None:
 @click.option("--max-n", type=click.IntRange(1, 10), default=6, show_default=True, help="Enumerate all masks up to n.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
-    """Prove the declarations NAME (all of them by default): symbolically, and in arbitrary precision.
+    """Prove the declarations themselves.
 
-    NAME is a Lean name, its last component, or a glob. Every declaration comes with deliberate mistakes that both legs
-    must reject.
+    Symbolically, and in arbitrary precision. NAME is a Lean name, its last component, or a glob; without one, all
+    declarations are proved. Every declaration comes with deliberate mistakes that both legs must reject.
     """
     import json
 
@@ -233,9 +236,10 @@ def prove(names: tuple[str, ...], max_n: int, as_json: bool) -> None:
     "--json", "path", type=click.Path(dir_okay=False, writable=True), help="Write the record (JSON) to a file."
 )
 def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float, seed: int, path: str | None) -> None:
-    """Measure the exp of TARGETS as their softmax uses it, and compare it with the tier that they declare.
+    """Measure the exponential inside a softmax.
 
-    Exit code 1 when a declaration is too tight, or a subject cannot be calibrated. Changes no verdict of certify.
+    Compares the exp of TARGETS (those of certify), as their softmax uses it, with the tier that they declare. Exit
+    code 1 when a declaration is too tight, or a subject cannot be calibrated. Changes no verdict of certify.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from .calibrate.command import run
@@ -261,11 +265,12 @@ def calibrate(targets: tuple[str, ...], dtypes: tuple[str, ...], fraction: float
     help="Write the tables (Markdown) to a file.",
 )
 def selftest(**request: Any) -> None:
-    """Measure hardmask on itself: every wrong softmax that it knows must be caught, every correct one must pass.
+    """Measure hardmask on itself.
 
-    NAME is the name of a mutant or of a correct variant, or a glob; all of them by default. Prints the kill table: the
-    theorems that caught each mutant in each dtype. Exit code 3 when a mutant survives that is not listed with a
-    reason, when a listed survivor is caught, or when a correct variant does not pass.
+    Every wrong softmax that it knows must be caught, every correct one must pass. NAME is the name of a mutant or of a
+    correct variant, or a glob; all of them by default. Prints the kill table: the theorems that caught each mutant in
+    each dtype. Exit code 3 when a mutant survives that is not listed with a reason, when a listed survivor is caught,
+    or when a correct variant does not pass.
     """
     from .selftest.command import command
 

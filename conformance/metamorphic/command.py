@@ -30,11 +30,12 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 def metamorphic(
     targets: tuple[str, ...], keys: tuple[int, ...], rows: int, dtypes: tuple[str, ...], seed: int, out: str | None
 ) -> None:
-    """Compare the answers of TARGETS with each other, without an oracle: rows of any length.
+    """Compare answers with each other, at any length.
 
-    A row and its shifted, permuted, padded, truncated or moved copy, and the same row with other numbers at its blocked
-    scores, have one softmax. A difference in bits is a fact, a difference beyond the derived bound a failure; where the
-    same call gives the same bits, so must a call in which only blocked scores changed.
+    TARGETS are those of certify; there is no oracle. A row and its shifted, permuted, padded, truncated or moved copy,
+    and the same row with other numbers at its blocked scores, have one softmax. A difference in bits is a fact, a
+    difference beyond the derived bound a failure; where the same call gives the same bits, so must a call in which
+    only blocked scores changed.
     """
     from rich.text import Text
 
