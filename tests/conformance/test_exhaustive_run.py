@@ -160,7 +160,7 @@ def test_the_command_shows_the_sweeps_and_writes_them(tmp_path: Path) -> None:
     result = invoke(*COMMAND, "--out", str(out))
     assert result.exit_code == 0, result.output
     assert "float16: 6 of 63,488 first scores, seed 0, sample sha256 " in result.output
-    assert "Certified: every subject keeps what it declares." in result.output
+    assert "Certified, on the rows that were enumerated alone: every subject keeps what it declares." in result.output
     lines = [line.split() for line in result.output.splitlines() if line.startswith("numpy.fill-inf")]
     assert [line[2:4] for line in lines][:2] == [["pairs", "(1,1)"], ["pairs", "(1,0)"]]
     assert "getScalar" not in result.output  # no table of declarations without sampled rows
