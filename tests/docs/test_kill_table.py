@@ -68,8 +68,9 @@ def test_the_letters_are_those_that_catch_them_here(turn: int) -> None:
         assert shown == seen, f"{record.name}: {MEND}"
 
 
-EXPECTED = {"A": "E", "B": "E", "D": "Z", "E": "N", "L": "W"}
-"""Kind of fault -> the letter of the property that it violates: each is judged by its own theorem, in every dtype."""
+EXPECTED = {"A": "E", "B": "E", "D": "Z", "E": "NX", "L": "W"}
+"""Kind of fault -> the letters of the property that it violates, of the weights or of the derivatives: each is judged
+by its own theorem, in every dtype."""
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
@@ -78,4 +79,4 @@ def test_a_kind_of_fault_is_caught_by_the_theorem_that_it_breaks(kind: str) -> N
     assert mine
     for mutant in mine:
         for cell in TABLE[mutant.name][1]:
-            assert cell == ABSENT or EXPECTED[kind] in cell, mutant.name
+            assert cell == ABSENT or set(EXPECTED[kind]) & set(cell), mutant.name
