@@ -169,6 +169,9 @@ def count_faults(case: Case, view: View, tallies: Tallies) -> None:
             if any(method in s.split("+") for s in served):
                 tally = tallies.setdefault((name, family), Tally(tier=view.tier(method)))
                 tally.errors += [f for f in faults[:1] if f not in tally.errors]
+    for name, fault in view.faults_serving.items():
+        tally = tallies.setdefault((name, f"batch {case.kind}"), Tally(tier=view.tier("forward")))
+        tally.errors.append(fault.sentence)
 
 
 def _rejects(case: Case, subject: Subject, truth: Truth, tallies: Tallies) -> None:

@@ -46,12 +46,13 @@ class View:
         self.batch: Batch = truth.batch
         self.promises = subject.promises | required
         self._calls: dict[str, Returned | Fault] = {}
+        self._serves: dict[str, str] = {}
         self._compared: dict[tuple[Mode, Side], Comparison] = {}
 
     def at(self, tier: str) -> View:
         """The same answers, judged by another tier."""
         view = View(self.subject, self.contract, self.truth, frozenset(), tier)
-        view.promises, view._calls = self.promises, self._calls
+        view.promises, view._calls, view._serves = self.promises, self._calls, self._serves
         return view
 
     def tier(self, method: Method) -> str:
@@ -69,10 +70,14 @@ class View:
         """The budgets of the weights and row sums."""
         return self.truth.budget(self.rounding("forward"))
 
-    def call(self, what: str, method: Method, *arrays: Array) -> Returned | Fault:
-        """One call of the subject; ``what`` names it, and the same call is not made twice."""
+    def call(self, what: str, method: Method, *arrays: Array, serves: str = "") -> Returned | Fault:
+        """One call of the subject; ``what`` names it, and the same call is not made twice.
+
+        ``serves``: the one declaration that the call is made for, where it is not the batch itself that is handed over.
+        """
         if what not in self._calls:
             self._calls[what] = call(self.subject, method, *arrays, layout=self.batch.layout)
+            self._serves[what] = serves
         return self._calls[what]
 
     @cached_property
@@ -125,6 +130,15 @@ class View:
     def faults(self) -> list[Fault]:
         """The calls made so far that came to no usable answer."""
         return [answer for answer in self._calls.values() if isinstance(answer, Fault)]
+
+    @property
+    def faults_serving(self) -> dict[str, Fault]:
+        """For each declaration that calls were made for, the first of them that came to no usable answer."""
+        found: dict[str, Fault] = {}
+        for what, answer in self._calls.items():
+            if self._serves[what] and isinstance(answer, Fault):
+                found.setdefault(self._serves[what], answer)
+        return found
 
     @cached_property
     def forward_clean(self) -> Bools:

@@ -10,7 +10,7 @@ import numpy as np
 from ...adapters.subject import Method
 from ...spec.batch import Floats
 from ...spec.rounding import Mode
-from ..calls import Returned
+from ..calls import Fault, Returned
 from ..cases.build import BESIDE, GIVEN, SHORT, TWINS
 from ..diagnosis import derivative_fault, weights_fault
 from ..judgement import Codes, Names, Outcome, from_rows, used
@@ -147,20 +147,25 @@ def _rows_alone(
     """The last row is called twice, and its second answer is the one that counts: a call may leave something behind."""
     arrays = [view.batch.scores, view.batch.mask] + ([] if side is None else [getattr(view.batch, side)])
     names = [f"{method} of row {r}" for r in rows]
-    alone = [view.call(name, method, *(a[r : r + 1] for a in arrays)) for name, r in zip(names, rows, strict=True)]
+    served = NAMES["position"]
+
+    def called(what: str, row: int) -> Returned | Fault:
+        return view.call(what, method, *(a[row : row + 1] for a in arrays), serves=served)
+
+    alone = [called(name, row) for name, row in zip(names, rows.tolist(), strict=True)]
     if names:
-        alone[-1] = view.call(f"{names[-1]}, again", method, *(a[rows[-1] : rows[-1] + 1] for a in arrays))
+        alone[-1] = called(f"{names[-1]}, again", int(rows[-1]))
     answers = [answer.values for answer in alone if isinstance(answer, Returned)]
     if len(answers) == len(rows):
         pairing = Pairing(rows, inside[rows], np.concatenate(answers), 2.0 * budget[rows])
-        yield _difference(view, NAMES["position"], [pairing], None if method == "forward" else method, side)
+        yield _difference(view, served, [pairing], None if method == "forward" else method, side)
 
 
 def _truncated(view: View) -> Iterator[Outcome]:
     """The same rows with their blocked tail deleted, in a call of its own."""
     batch, values = view.batch, view.values
     assert values is not None
-    short = view.call("truncated", "forward", batch.scores[:, :SHORT], batch.mask[:, :SHORT])
+    short = view.call("truncated", "forward", batch.scores[:, :SHORT], batch.mask[:, :SHORT], serves=TRUNCATION)
     if not isinstance(short, Returned):
         return
     expected = np.zeros_like(values)
@@ -177,7 +182,7 @@ def _cleaned(view: View) -> Iterator[Outcome]:
     batch, values = view.batch, view.values
     assert values is not None
     zeroed = np.where(batch.mask, batch.scores, 0).astype(batch.scores.dtype)
-    clean = view.call("cleaned", "forward", zeroed, batch.mask)
+    clean = view.call("cleaned", "forward", zeroed, batch.mask, serves=NON_INTERFERENCE)
     if not isinstance(clean, Returned):
         return
     both = batch.empty[:, None] & np.isnan(values) & np.isnan(clean.values)
