@@ -155,7 +155,7 @@ def certify(
     started = time.time()
     chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
     planned = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
-    cases = [c for c in planned if c.layout is None or wanted(c, chosen)]
+    cases = [c for c in planned if wanted(c, chosen)]
     results: Results = {}
     swept: Swept = {}
     if executor is None or subjects is not None:

@@ -77,7 +77,9 @@ Event = CaseStarted | CaseJudged
 
 def wanted(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
     """The subjects that a batch is for, with the accuracy that they declare along its axis: those that have its dtype,
-    and take its axis and rank."""
+    and take its axis and rank, or, for other lengths, nothing but rows."""
+    if case.kind == "lengths":
+        return [s for s in subjects if case.dtype in s.dtypes and not s.takes_axis(case.dtype)]
     if case.layout is None:
         return [s for s in subjects if case.dtype in s.dtypes]
     last = case.layout.last

@@ -185,6 +185,11 @@ def tiles(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     return {"scores": s, "mask": mask, "family": gone.astype(np.int64), "families": ("whole tiles", "empty")}
 
 
+def lengths(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
+    """The rows of :func:`tiles` at a length that is no whole number of tiles, or few."""
+    return {**tiles(rng, form, rows, keys), "families": ("other lengths", "empty")}
+
+
 def jacobian(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
     """Groups of ``keys`` copies of one row, one for each unit vector: the full Jacobian by both modes."""
     groups = rows // keys
@@ -237,7 +242,7 @@ def one(rng: Generator, form: Format, rows: int, keys: int) -> Parts:
 
 KINDS: dict[str, Builder] = {
     f.__name__: f
-    for f in (shapes, poison, full, single, causal, empty, truncation, mixture, tiles, jacobian, facts, one)
+    for f in (shapes, poison, full, single, causal, empty, truncation, mixture, tiles, lengths, jacobian, facts, one)
 }
 
 

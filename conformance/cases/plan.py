@@ -16,15 +16,20 @@ EFFORTS: tuple[str, ...] = ("smoke", "default", "deep")
 LONG_KINDS = ("shapes", "poison", "full", "single", "causal", "empty", "truncation")
 SHORT_KINDS = ("shapes", "poison", "mixture", "empty", "jacobian", "facts")
 
-TILED, TILED_ROWS = 128, 112
-"""Length and number of the rows that are a whole number of tiles: of 4 keys, of 8, …, of 128."""
+TILED, TILED_ROWS = 128, 111
+"""Length and number of the rows that are a whole number of tiles: of 4 keys, of 8, …, of 128. Kernels that take two rows
+at once have one left."""
+
+FURTHER, FURTHER_ROWS = (2, 7, 64, 257), 21
+"""Lengths and number of the rows for subjects that take no other axis; those that do get their lengths with the layouts,
+and a compiler need not see more shapes."""
 
 
 @dataclass(frozen=True)
 class Case:
     """One batch to be built: small, picklable, seeded, independent of every other.
 
-    A case with a ``layout`` is for subjects that take any axis.
+    A case with a ``layout`` is for subjects that take any axis, one of the kind ``lengths`` for all others.
     """
 
     dtype: str
@@ -73,10 +78,10 @@ SIZES: dict[str, Effort] = {
 def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = None) -> list[Case]:
     """The cases of a run, dtype by dtype; ``rounds`` replaces the effort's own number.
 
-    A default run uses five lengths of plain rows: 0, 1, 16, 128 and 131.
+    A default run uses five lengths of plain rows, and four more for subjects that take no other axis.
 
     >>> sorted({c.keys for c in plan("default", 0, ["float32"]) if c.layout is None})
-    [0, 1, 16, 128, 131]
+    [0, 1, 2, 7, 16, 64, 128, 131, 257]
     """
     size = SIZES[effort]
     cases = []
@@ -88,6 +93,8 @@ def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = Non
                 keys = size.long[turn % len(size.long)]
                 sizes += [(kind, size.rows, keys) for kind in LONG_KINDS]
                 sizes.append(("tiles", TILED_ROWS, TILED))
+                if turn == 0:
+                    sizes += [("lengths", FURTHER_ROWS, keys) for keys in FURTHER]
             cases += [Case(dtype, kind, rows, keys, turn, seed) for kind, rows, keys in sizes]
             if turn == 0:
                 cases += [_in_layout(dtype, layout, seed) for layout in size.layouts]

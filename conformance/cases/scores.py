@@ -92,14 +92,19 @@ def stagnation(rng: Generator, form: Format, rows: int, keys: int) -> Floats:
 
 
 def extreme(rng: Generator, form: Format, rows: int, keys: int) -> Floats:
-    """Largest finite numbers of both signs: their difference overflows."""
+    """Largest finite numbers of both signs, whose difference overflows; in every third row negative ones of all sizes
+    from 2¹⁰, whose differences pass every limit of an integer."""
     s = np.where(rng.random((rows, keys)) < 0.5, form.max, -form.max)
-    return np.where((np.arange(rows) % 3 == 0)[:, None], -np.abs(s), s)
+    row, key = np.arange(rows)[:, None], np.arange(keys)[None, :]
+    step = ((7 * row + 5 * key) % 16) / 16.0
+    low = -(2.0 ** (10.0 + (np.log2(form.max) - 10.0) * step**2))
+    return np.select([row % 3 == 0, row % 3 == 1], [-np.abs(s), low], s)
 
 
 def harmonic(rng: Generator, form: Format, rows: int, keys: int) -> Floats:
-    """Weights proportional to 1, 1/2, 1/3, …: every key counts."""
-    return -np.log1p(np.arange(keys))[None, :] + rng.standard_normal((rows, 1))
+    """Weights proportional to 1, 1/2, 1/3, …: every key counts; in every second row the maximum grows key by key."""
+    s = -np.log1p(np.arange(keys))[None, :] + rng.standard_normal((rows, 1))
+    return np.where((np.arange(rows) % 2 == 1)[:, None], s[:, ::-1], s)
 
 
 def _pinned(rng: Generator, s: Floats) -> Floats:

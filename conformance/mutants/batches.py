@@ -51,6 +51,13 @@ def _rows_left_out(x: Array, mask: Bools) -> Array:
     return w
 
 
+def _odd_row_left_out(x: Array, mask: Bools) -> Array:
+    """Rows are taken in twos, and of an odd number of them the last is never written."""
+    w = weights_of(x, mask)
+    w[len(w) - len(w) % 2 :] = w[:1] if len(w) == 1 else 0
+    return w
+
+
 def _last_row_stale(x: Array, mask: Bools) -> Array:
     w = weights_of(x, mask)
     w[-1:] = w[-2:-1] if len(w) > 1 else w[-1:]
@@ -112,6 +119,7 @@ def mutants() -> list[Mutant]:
             "next-row-leaks", "O", "Adds the first weight of the next row to the last of this one.", rows_of(_neighbour)
         ),
         mutant("rows-left-out", "O", "Never writes the rows beyond a multiple of 8.", rows_of(_rows_left_out)),
+        mutant("odd-row-left-out", "O", "Takes rows in twos and forgets the odd one.", rows_of(_odd_row_left_out)),
         mutant("last-row-stale", "O", "Leaves the row before in the last row of the batch.", rows_of(_last_row_stale)),
         mutant("buffer-not-cleared", "O", "Adds to what the call before left in the buffer.", _Buffer()),
         mutant("second-call", "O", "Halves the weights when the same rows come a second time.", _Memory()),

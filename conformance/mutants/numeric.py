@@ -35,6 +35,14 @@ def _fast_exp(error: float) -> Forward:
     return _with(exp=exp)
 
 
+def _wrapping_exp(t: Array) -> Array:
+    """exp by a power of 2 whose exponent is cast to 32 bits, where it wraps around. -inf is treated apart."""
+    n = np.rint(t.astype(np.float64) * np.log2(np.e))
+    k = np.where(np.abs(n) < 2.0**63, n, 0).astype(np.int64).astype(np.int32)
+    rest = np.where(np.abs(n) < 2.0**31, t - n * np.log(2), 0)
+    return np.where(np.isneginf(t), 0, np.ldexp(np.exp(rest), np.clip(k, -2000, 2000))).astype(t.dtype)
+
+
 def _base_two(log2e: float) -> Forward:
     return _with(exp=lambda t: np.exp2(t * t.dtype.type(log2e)))
 
@@ -130,6 +138,13 @@ def mutants() -> list[Mutant]:
         mutant("fast-exp-1e-4", "numeric", "Uses an exp that is right to 1e-4.", _fast_exp(1e-4)),
         mutant("fast-exp-1e-5", "numeric", "Uses an exp that is right to 1e-5.", _fast_exp(1e-5)),
         mutant("fast-exp-1e-6", "numeric", "Uses an exp that is right to 1e-6.", _fast_exp(1e-6), survivors=halves),
+        mutant(
+            "exponent-wraps",
+            "numeric",
+            "Casts the exponent to 32 bits, where a very low one wraps around to a high one.",
+            _with(exp=_wrapping_exp),
+            dtypes=("float64", "float32", "bfloat16"),  # no difference of two float16 numbers is that large
+        ),
         mutant("log2e-short", "numeric", "Takes 1.4427 for the logarithm of e to base 2.", _base_two(1.4427)),
         mutant("base-2", "L", "Uses exp2 and forgets to scale the scores.", _base_two(1.0)),
         mutant(

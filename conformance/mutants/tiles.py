@@ -183,6 +183,27 @@ def mutants() -> list[Mutant]:
             _summed_where(_all_but(lambda n: n % 128 == 0)),
         ),
         mutant(
+            "only-below-4",
+            "I",
+            "Leaves a key out of the sum when n is 2 or 3.",
+            _summed_where(_all_but(lambda n: n in (2, 3))),
+        ),
+        mutant(
+            "only-between-4-and-8",
+            "I",
+            "Leaves a key out of the sum when n is 5, 6 or 7.",
+            _summed_where(_all_but(lambda n: 4 < n < 8)),
+        ),
+        mutant(
+            "only-at-64", "I", "Leaves a key out of the sum when n is 64.", _summed_where(_all_but(lambda n: n == 64))
+        ),
+        mutant(
+            "only-beyond-256",
+            "I",
+            "Leaves a key out of the sum when n exceeds 256.",
+            _summed_where(_all_but(lambda n: n > 256)),
+        ),
+        mutant(
             "only-at-77",
             "I",
             "Leaves a key out of the sum when n is 77.",

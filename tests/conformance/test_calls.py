@@ -199,3 +199,37 @@ def test_a_fault_tells_a_raise_from_an_odd_answer(changed: Callable[..., Subject
     assert isinstance(raised, Fault)
     assert isinstance(odd, Fault)
     assert (raised.raised, odd.raised) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "only", "declaration", "family"),
+    [
+        ("forward", lambda s, m: len(s) == 1, "batch-invariance", "batch mixture"),
+        ("vjp", lambda s, m: len(s) == 1, "batch-invariance", "batch mixture"),
+        ("jvp", lambda s, m: len(s) == 1, "batch-invariance", "batch mixture"),
+        ("forward", lambda s, m: s.size and not m.all() and not s[~m].any(), "score-non-interference", "batch poison"),
+    ],
+    ids=["row alone", "VJP of a row alone", "JVP of a row alone", "zeros at blocked scores"],
+)
+def test_a_call_beside_the_batch_must_give_a_usable_answer(
+    method: str,
+    only: Callable[[Any, Any], bool],
+    declaration: str,
+    family: str,
+    good: Subject,
+    changed: Callable[..., Subject],
+    judge: Callable[..., Report],
+    select: Callable[..., list[Finding]],
+) -> None:
+    def squeezed(scores: Any, mask: Any, *vector: Any) -> Any:
+        """A function that loses an axis of its result somewhere."""
+        right = getattr(good, method)(scores, mask, *vector)
+        right = right.weights if isinstance(right, Answer) else right
+        return right[0] if only(scores, mask) else right
+
+    report = judge(changed("bad.squeezed", **{method: squeezed}), effort="smoke")
+    errors = select(report, declaration, verdict="error")
+    assert family in {f.family for f in errors}
+    assert all(f.diagnosis.startswith(f"bad.squeezed.{method} returned shape (16,) for") for f in errors)
+    assert select(report, "spec_eq_weights", verdict="pass")
+    assert report.exit_code == 1
