@@ -17,12 +17,12 @@ LONG_KINDS = ("shapes", "poison", "full", "single", "causal", "empty", "truncati
 SHORT_KINDS = ("shapes", "poison", "mixture", "empty", "jacobian", "facts")
 
 TILED, TILED_ROWS = 128, 111
-"""Length and number of the rows that are a whole number of tiles: of 4 keys, of 8, …, of 128. Kernels that take two rows
-at once have one left."""
+"""Length and number of the rows that are a whole number of tiles: of 4 keys, of 8, …, of 128. Kernels that take two
+rows at once have one left."""
 
-FURTHER, FURTHER_ROWS = (2, 7, 64, 257), 21
-"""Lengths and number of the rows for subjects that take no other axis; those that do get their lengths with the layouts,
-and a compiler need not see more shapes."""
+OTHER_LENGTHS, OTHER_ROWS = (2, 7, 64, 257), 21
+"""Lengths and number of the rows for subjects that take no other axis; those that do get their lengths with the
+layouts, and a compiler need not see more shapes."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def plan(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = Non
                 sizes += [(kind, size.rows, keys) for kind in LONG_KINDS]
                 sizes.append(("tiles", TILED_ROWS, TILED))
                 if turn == 0:
-                    sizes += [("lengths", FURTHER_ROWS, keys) for keys in FURTHER]
+                    sizes += [("lengths", OTHER_ROWS, keys) for keys in OTHER_LENGTHS]
             cases += [Case(dtype, kind, rows, keys, turn, seed) for kind, rows, keys in sizes]
             if turn == 0:
                 cases += [_in_layout(dtype, layout, seed) for layout in size.layouts]

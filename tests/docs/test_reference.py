@@ -18,7 +18,7 @@ from hardmask.adapters import resolve
 from hardmask.adapters.subject import Role, Subject
 from hardmask.conformance import checks, diagnosis
 from hardmask.conformance.cases.build import FORWARD_ONLY, SEARCHED, SHORT
-from hardmask.conformance.cases.plan import EFFORTS, FURTHER, FURTHER_ROWS, SIZES, TILED, TILED_ROWS, plan
+from hardmask.conformance.cases.plan import EFFORTS, OTHER_LENGTHS, OTHER_ROWS, SIZES, TILED, TILED_ROWS, plan
 from hardmask.conformance.cases.scores import SHAPES
 from hardmask.conformance.cases.vectors import KINDS
 from hardmask.conformance.certification import REQUIREMENTS, Request
@@ -128,12 +128,14 @@ def test_the_efforts_are_those_of_the_plan() -> None:
         size = SIZES[name]
         lengths = ", ".join(map(str, size.long)) or "none"
         assert row[1:] == [str(size.rows), lengths, str(size.rounds)]
-        short = {c.keys for c in plan(name, 0, ["float32"]) if c.layout is None and c.kind != "lengths"} - set(size.long)
+        short = {c.keys for c in plan(name, 0, ["float32"]) if c.layout is None and c.kind != "lengths"} - set(
+            size.long
+        )
         assert short == ({0, 1, SHORT, TILED} if size.long else {0, 1, SHORT})
     assert f"length 0, 1 and {SHORT}" in PAGE
     assert f"{TILED_ROWS} rows of length {TILED}" in PAGE
-    further = ", ".join(map(str, FURTHER[:-1])) + f" and {FURTHER[-1]}"
-    assert f"{FURTHER_ROWS} rows of each of the lengths {further}" in PAGE
+    further = ", ".join(map(str, OTHER_LENGTHS[:-1])) + f" and {OTHER_LENGTHS[-1]}"
+    assert f"{OTHER_ROWS} rows of each of the lengths {further}" in PAGE
 
 
 def test_every_family_is_described() -> None:
