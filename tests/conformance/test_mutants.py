@@ -64,7 +64,7 @@ def test_each_is_wrong_somewhere_in_float64(mutant: Mutant) -> None:
     rng = np.random.default_rng(0)
     batches = [c.build() for c in plan("smoke", 0, ["float64"]) if c.kind in ("shapes", "poison", "mixture", "empty")]
     rows = [(b.scores, b.mask) for b in batches]
-    rows += [(rng.standard_normal((9, n)), rng.random((9, n)) < 0.9) for n in (77, 128, 131)]
+    rows += [(rng.standard_normal((9, n)), rng.random((9, n)) < 0.9) for n in (2, 7, 64, 77, 128, 131, 257)]
     rows += [(np.zeros((2, 131)), np.ones((2, 131), bool))]
     for scores, mask in rows:
         with np.errstate(all="ignore"):
