@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from ...adapters.subject import Subject
 from ...spec.oracle.audit import Audit
 from ..cases import Case
+from ..cases.build import FORWARD_ONLY, SHORT
 from ..mutants import mutants, variants
+from ..mutants.jacobian import forward as right_forward
 from ..runner import CaseJudged, CaseStarted, Event, Policy, judge_subject, prepare, wanted
 from ..workers import Workers
 from .cell import Cell, cell_of
@@ -22,9 +24,15 @@ PLAIN = Policy(measure=False)
 def judge_case(case: Case, subjects: Sequence[Subject]) -> tuple[Cells, Audit]:
     """Judge every subject that a batch is for; all of them share its truth, which is audited.
 
+    Where only weights are judged, the mutants of derivatives are left out: all have the same right forward pass.
+
     Raises SuiteFault when the oracle fails its audit.
     """
     mine = wanted(case, subjects)
+    if case.kind in FORWARD_ONLY and case.keys > SHORT:
+        mine = [s for s in mine if s.forward is not right_forward]
+    if not mine:
+        return {}, Audit()
     truth = prepare(case, mine)
     cells = {(s.id, case.dtype): cell_of(judge_subject(case, s, PLAIN, truth, {}, named=False)) for s in mine}
     return cells, truth.audit
