@@ -73,9 +73,10 @@ def random(subject: Subject, dtype: str = "float32") -> Results:
 def test_it_finds_what_as_many_random_rows_miss(changed: Callable[..., Subject], height: float, width: float) -> None:
     subject = changed("x.window", forward=off_near(7.3, height, width), dtypes=("float32",))
     assert failures(random(subject)) == 0
-    found = search(subject)
-    assert failures(found) > 0
-    assert shares(found)["spec_eq_weights"] > 1.1
+    # About one search in ten never meets so narrow a window; most must.
+    found = [r for r in (search(subject, seed=seed) for seed in range(4)) if failures(r)]
+    assert len(found) >= 3
+    assert all(shares(r)["spec_eq_weights"] > 1.1 for r in found)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
