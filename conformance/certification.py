@@ -19,6 +19,7 @@ from . import __version__
 from .cases import EFFORTS, plan
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
+from .conclusion import conclusion
 from .environment import environment
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
 from .finding import (
@@ -208,7 +209,7 @@ def certify(
     certificate = _certificate(request, chosen, [*found, *more], accuracy, sweeps, audit, complete, started)
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
-    code, reason = _exit(request, certificate, broken or "The run was interrupted")
+    code, reason = conclusion(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 
 
@@ -305,47 +306,6 @@ def _custom(request: Request, subject: Subject) -> dict[str, CustomModel]:
     from .custom import custom_models  # with all the mutants: only where they are needed
 
     return custom_models(subject, request.seed)
-
-
-def _exit(request: Request, certificate: Certificate, cut: str) -> tuple[int, str]:
-    """0 conforms, 1 does not. The reason names the first thing in the way."""
-    if not certificate.complete:
-        reason = f"{cut}: the certificate holds what was judged until then and certifies nothing."
-        if request.enumeration is not None:
-            reason = f"Incomplete. {reason}"
-            if request.enumeration.checkpoint is not None:
-                reason += " The same command goes on from the checkpoint."
-        return 1, reason
-    bad = [s.id for s in certificate.subjects if s.verdict in ("error", "fail")]
-    if bad:
-        return 1, f"Not certified: {', '.join(bad)}."
-    by_cell: dict[tuple[str, str, str], list[Finding]] = {}
-    for f in certificate.findings:
-        by_cell.setdefault((f.subject, f.declaration, f.dtype), []).append(f)
-    for (subject, name, dtype), cell in by_cell.items():
-        judged = [f for f in cell if f.checked]
-        if judged and all(f.verdict == "vacuous" for f in judged):
-            return 1, f"Not certified: the budget of {subject} says nothing about {name} in {dtype}."
-    reached = {f.subject for f in certificate.findings if f.checked}
-    for s in certificate.subjects:
-        if s.id not in reached:
-            offered = ", ".join(s.dtypes) or "no dtype"
-            return 1, f"Not certified: the forward pass of {s.id} was never judged; it offers {offered}."
-    if "complete" in request.require:
-        for f in certificate.findings:
-            if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):
-                why = f.diagnosis.rstrip(".")
-                return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {why}."
-    custom = [s.id for s in certificate.subjects if s.custom]
-    if custom:
-        return 0, f"Certified, but under rounding models beyond the tiers: {', '.join(custom)}."
-    if not request.sampled:
-        return 0, "Certified, on the rows that were enumerated alone: every subject keeps what it declares."
-    return 0, "Certified: every subject keeps what it declares."
-
-
-def _offered(certificate: Certificate, subject: str) -> list[str]:
-    return next(s.dtypes for s in certificate.subjects if s.id == subject)
 
 
 __all__ = ["Report", "Request", "SuiteFault", "certify"]

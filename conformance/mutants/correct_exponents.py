@@ -13,7 +13,7 @@ from ...spec.formats import DTYPES, HALVES
 from .correct_sums import numerators
 from .kit import top_of, weights_of, wide
 from .mutant import Variant
-from .recipe import Weights, variant
+from .recipe import Weights, inner, variant
 
 HALF = tuple(d for d in DTYPES if d in HALVES)
 
@@ -149,6 +149,19 @@ def _from_log_sum_exp(x: Array, mask: Bools) -> Array:
     return np.where(mask, np.exp(np.where(mask, x - total, 0)), 0).astype(x.dtype)
 
 
+def _reverse_through_log_sum_exp(x: Array, mask: Bools, v: Array) -> Array:
+    """Reverse mode step by step: ``exp(s - L)`` multiplies ``v``, ``e / S`` the gradient of ``L``."""
+    e, total = numerators(x, mask)
+    moved = _from_log_sum_exp(x, mask) * v
+    return np.asarray(moved - e / total * np.sum(moved, axis=1, keepdims=True))
+
+
+def _forward_through_log_sum_exp(x: Array, mask: Bools, v: Array) -> Array:
+    """Forward mode step by step: the tangent of ``L`` comes from ``e / S``."""
+    e, total = numerators(x, mask)
+    return np.asarray(_from_log_sum_exp(x, mask) * (v - inner(e / total, v)))
+
+
 def _from_log_softmax(x: Array, mask: Bools) -> Array:
     """``exp((s - M) - log S)``."""
     top, log = _log_sum(x, mask)
@@ -211,5 +224,13 @@ def variants() -> list[Variant]:
         ),
         variant("exp2-scaled-last", "exp2((s - M) c) with c = log2 e.", _scaled_last, tier="exp2"),
         variant("log-sum-exp", "exp(s - L) with L the log-sum-exp of the row.", _from_log_sum_exp, tier="lse"),
+        variant(
+            "through-log-sum-exp",
+            "exp(s - L), differentiated step by step.",
+            _from_log_sum_exp,
+            vjp=_reverse_through_log_sum_exp,
+            jvp=_forward_through_log_sum_exp,
+            tier="lse",
+        ),
         variant("exp-of-log-softmax", "exp((s - M) - log S).", _from_log_softmax, tier="lse"),
     ]

@@ -12,6 +12,11 @@ subtracted afterwards, which adds ``(w_i + E_i) (((1 - u)^-8 - 1) (|g_i| + P) + 
 intermediate products. If it also differentiates the maximum, the exact contribution is 0, but the reverse mode adds
 ``sum_k E_y[k]`` at the keys that attain the maximum, and the forward mode subtracts the maximum's tangent from every
 other, which enlarges ``|g_i|`` and ``P`` by it.
+
+Under a model that rescales, or rebuilds the weights from a log-sum-exp, the weight that multiplies ``g_i`` and the one
+that multiplies ``p`` need not be the same number: differentiating ``exp(s - L)`` takes the first from ``exp(s_i - L)``
+and the second from ``e_i / S``. Each is within ``E_i``, so a composed derivative gets ``E_i (|g_i| + P)`` in place of
+``E_i |g_i - p|``.
 """
 
 from __future__ import annotations
@@ -89,7 +94,9 @@ def _block(
         products = (w * total) * size.sum(axis=1, keepdims=True)
         given += tiny * (4.0 * (1.0 + size + mean_size) + bound * n + products)
     # The weights' own error, in the entry itself and through the centre.
-    full = given + weights_error * spread + bound * (moved * (1.0 + last))
+    # Composed of numerators that are not those of the sum, the two branches see weights that are wrong apart.
+    apart = size + mean_size if model.composed and not model.shared else spread
+    full = given + weights_error * apart + bound * (moved * (1.0 + last))
     largest = bound * (spread + moved)
 
     def stored(error: Floats) -> Floats:

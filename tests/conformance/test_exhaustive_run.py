@@ -231,3 +231,17 @@ def test_a_certificate_says_what_was_sampled_beside_a_sweep() -> None:
     sentences = certify(request).certificate.not_shown
     assert any("but for those that the sweeps name, were sampled, not enumerated" in text for text in sentences)
     assert not any("{" in text for text in sentences)
+
+
+def test_a_subject_without_the_enumerated_dtype_is_not_certified(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from hardmask.adapters.numpy_rows import softmax_where\n"
+        "from hardmask.adapters.subject import Subject\n"
+        "mine = Subject('mine', softmax_where, dtypes=('float32',))\n"
+    )
+    options = ("--effort", "smoke", "--exhaustive", "float16", "--fraction", "0.0001", "--jobs", "1")
+    result = invoke("certify", f"{file}:mine", *options)
+    assert result.exit_code == 1
+    sentence = "Not certified: no row of mine was enumerated in float16; name subjects that offer it."
+    assert sentence in " ".join(result.output.split())
