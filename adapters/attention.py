@@ -83,7 +83,8 @@ class Attention:
     - ``group``: subjects of one group are paths of one framework that should agree with each other.
     - ``kernel``: how the path is forced, or why it cannot be, in words; ``ran``: a function without arguments that
       runs a small problem and returns the name of the kernel that computed it, as evidence.
-    - ``rows``: whether it is also judged as a masked softmax, through keys and values that are the identity.
+    - ``rows``: whether it is also judged as a masked softmax (:mod:`hardmask.adapters.attention_rows`); as a mapping,
+      the fields of Subject that are declared for that, such as its ``tier``.
 
     Raises ValueError for an unusable id, an unknown dtype, contract, role, convention, encoding, limit, alignment or
     promise, for a reason without words, and for a method that cannot be called.
@@ -109,7 +110,7 @@ class Attention:
     group: str = ""
     kernel: str = ""
     ran: Callable[[], str] | None = None
-    rows: bool = False
+    rows: bool | Mapping[str, Any] = False
     opt_in: str = ""
     operation: Literal["masked-attention"] = "masked-attention"
 

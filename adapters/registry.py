@@ -17,24 +17,29 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 
+from .attention import Attention
+from .attention_rows import rows_through
 from .errors import TargetError, said
 from .subject import Subject
 from .user_code import as_subjects, subjects_of
 
 GROUP = "hardmask.adapters"
 
+Anything = Subject | Attention
+"""What an adapter offers: masked softmaxes and masked attentions."""
+
 
 @dataclass(frozen=True)
 class Adapter:
     """One family of subjects.
 
-    ``module`` holds it, relative to this package (its ``subjects()`` returns the subjects), or ``entry`` does.
+    ``modules`` hold it, relative to this package (each one's ``subjects()`` returns some), or ``entry`` does.
     ``needs`` are the import names without which it cannot load; ``reports`` the distributions whose versions belong
     into a report, where installed; ``mend`` is what to do when a need is missing.
     """
 
     name: str
-    module: str = ""
+    modules: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
     mend: str = ""
@@ -52,7 +57,7 @@ class Adapter:
             return self.entry.dist.version if self.entry.dist is not None else None
         return _version(self.needs[0])
 
-    def load(self) -> list[Subject]:
+    def load(self) -> list[Anything]:
         """All subjects, specimens included. Raises TargetError with the mend when that is impossible."""
         if missing := self.missing:
             raise TargetError(f"The target '{self.name}' needs {missing}, which is not installed. {self.mend}")
@@ -62,14 +67,14 @@ class Adapter:
 BUILT_IN: tuple[Adapter, ...] = (
     Adapter(
         "numpy",
-        ".numpy_rows",
+        (".numpy_rows",),
         ("numpy",),
         ("numpy", "ml_dtypes", "scipy"),
         "Run: pip install numpy",
     ),
     Adapter(
         "torch",
-        ".torch_rows",
+        (".torch_rows",),
         ("torch",),
         ("torch",),
         "Install the build of PyTorch that you want certified first (https://pytorch.org/get-started), "
@@ -77,7 +82,7 @@ BUILT_IN: tuple[Adapter, ...] = (
     ),
     Adapter(
         "jax",
-        ".jax_rows",
+        (".jax_rows",),
         ("jax",),
         ("jax", "jaxlib"),
         "Run: pip install 'hardmask[jax]'",
@@ -95,7 +100,7 @@ class Available:
     adapter: str
     installed: bool
     version: str | None
-    subjects: tuple[Subject, ...]
+    subjects: tuple[Anything, ...]
     problem: str | None = None
 
 
@@ -126,7 +131,7 @@ def available() -> list[Available]:
     return lines
 
 
-def versions(subjects: Iterable[Subject]) -> dict[str, str]:
+def versions(subjects: Iterable[Anything]) -> dict[str, str]:
     """The versions of what the subjects run on, by distribution name, sorted.
 
     For a user's own subject: of every built-in framework that is installed, since nothing tells which of them it uses,
@@ -146,7 +151,7 @@ def versions(subjects: Iterable[Subject]) -> dict[str, str]:
 
 
 def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]:
-    """The subjects that the targets name, in order, each once.
+    """The masked softmaxes that the targets name, in order, each once.
 
     A target is an adapter's name (``torch``), a subject's id, a glob over ids (``torch.*``; only ``*`` and ``?`` are
     special), ``path/file.py:object`` or ``module:object`` (see :mod:`hardmask.adapters.user_code`). A specimen is
@@ -154,12 +159,27 @@ def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]
     an id, a glob or an object names it. A glob over several adapters
     (``*.softmax-where*``) looks at those whose framework is installed.
 
-    Raises TargetError, one sentence with the mend, for whatever goes wrong.
+    Raises TargetError, one sentence with the mend, for whatever goes wrong, and when only attention is named.
 
     >>> [s.id for s in resolve(["numpy.softmax-where"])]
     ['numpy.softmax-where']
     """
-    found: dict[str, Subject] = {}
+    found = resolve_all(targets, specimens=specimens)
+    rows = [s for s in found if isinstance(s, Subject)]
+    if found and not rows:
+        raise TargetError(
+            f"'{found[0].id}' is an attention, and this command takes masked softmaxes. Name one of those, or a "
+            "subject whose id ends in 'rows]', which is the softmax inside an attention."
+        )
+    return rows
+
+
+def resolve_all(targets: Sequence[str], *, specimens: bool = False) -> list[Anything]:
+    """The masked softmaxes and masked attentions that the targets name, as :func:`resolve` finds them.
+
+    Raises TargetError.
+    """
+    found: dict[str, Anything] = {}
     for target in targets:
         for subject in _one(target, specimens):
             if found.setdefault(subject.id, subject) is not subject:
@@ -169,9 +189,9 @@ def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]
     return list(found.values())
 
 
-def _one(target: str, specimens: bool) -> list[Subject]:
+def _one(target: str, specimens: bool) -> list[Anything]:
     if ":" in target:
-        return subjects_of(target)
+        return _with_rows(subjects_of(target))
     known = adapters()
     if target in known:
         return [s for s in known[target].load() if (specimens or s.role != "specimen") and not s.opt_in]
@@ -209,10 +229,11 @@ def _version(distribution: str) -> str | None:
 
 
 @cache
-def _load(adapter: Adapter) -> tuple[Subject, ...]:
+def _load(adapter: Adapter) -> tuple[Anything, ...]:
     try:
         if adapter.entry is None:
-            return tuple(import_module(adapter.module, __package__).subjects())
+            built_in = [s for m in adapter.modules for s in import_module(m, __package__).subjects()]
+            return tuple(_with_rows(built_in))
         found = adapter.entry.load()
     except (TargetError, KeyboardInterrupt):
         raise
@@ -228,4 +249,10 @@ def _load(adapter: Adapter) -> tuple[Subject, ...]:
                 f"The adapter '{adapter.name}' offers a subject called '{subject.id}', which a target could not name. "
                 f"Its id has to begin with '{adapter.name}.'."
             )
-    return tuple(s if s.adapter == adapter.name else replace(s, adapter=adapter.name) for s in subjects)
+    return tuple(s if s.adapter == adapter.name else replace(s, adapter=adapter.name) for s in _with_rows(subjects))
+
+
+def _with_rows(subjects: Iterable[Anything]) -> list[Anything]:
+    """The subjects, and behind them the masked softmaxes inside those attentions that declare one."""
+    found = list(subjects)
+    return [*found, *(rows_through(s) for s in found if isinstance(s, Attention) and s.rows)]

@@ -2,7 +2,8 @@
 
 What the object may be:
 
-- a :class:`~hardmask.adapters.subject.Subject`, or a list or tuple of them;
+- a :class:`~hardmask.adapters.subject.Subject` or an :class:`~hardmask.adapters.attention.Attention`, or a list or
+  tuple of them;
 - a function that can be called with no argument: a *factory*, called once, that returns one of the above;
 - any other function that takes two positional arguments: the masked softmax itself, ``f(scores, mask) -> weights``
   over NumPy arrays of shape ``(rows, keys)``, True = allowed. It becomes a forward-only subject called
@@ -26,13 +27,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .attention import Attention
 from .errors import TargetError, said
 from .subject import Subject
 
 FORWARD_ONLY = "A plain function has no derivative; wrap it in a Subject with {method}= to have one judged."
 
 
-def subjects_of(target: str) -> list[Subject]:
+def subjects_of(target: str) -> list[Subject | Attention]:
     """The subjects that ``path/file.py:object`` or ``module:object`` names, in order.
 
     Raises TargetError when the file, the module or the object is not there, when importing it raises, or when the
@@ -46,7 +48,7 @@ def subjects_of(target: str) -> list[Subject]:
         found = getattr(module, name)
     except AttributeError:
         # Not the modules and numbers beside them: only what the object may be.
-        usable = [n for n, v in vars(module).items() if callable(v) or isinstance(v, (Subject, list, tuple))]
+        usable = [n for n, v in vars(module).items() if callable(v) or isinstance(v, (Subject, Attention, list, tuple))]
         names = [n for n in usable if not n.startswith("_")]
         close = get_close_matches(name, names, 1)
         hint = f"Did you mean '{close[0]}'?" if close else "Check the name after the colon."
@@ -55,7 +57,7 @@ def subjects_of(target: str) -> list[Subject]:
     return as_subjects(found, name=f"{stem}.{name}", origin=f"'{name}' in '{where}'")
 
 
-def as_subjects(found: Any, *, name: str, origin: str) -> list[Subject]:
+def as_subjects(found: Any, *, name: str, origin: str) -> list[Subject | Attention]:
     """Turn a Subject, a list of them, a factory or a plain function into a list of subjects.
 
     ``name`` is the id that a plain function gets, ``origin`` how messages speak of the object. Raises TargetError.
@@ -95,16 +97,18 @@ def as_subjects(found: Any, *, name: str, origin: str) -> list[Subject]:
     return listed
 
 
-def _listed(found: Any, origin: str) -> list[Subject] | None:
-    if isinstance(found, Subject):
+def _listed(found: Any, origin: str) -> list[Subject | Attention] | None:
+    if isinstance(found, (Subject, Attention)):
         return [found]
     if not isinstance(found, (list, tuple)):
         return None
     if not found:
         raise TargetError(f"{origin} is an empty list. Put at least one Subject into it.")
     for item in found:
-        if not isinstance(item, Subject):
-            raise TargetError(f"{origin} is a list that holds a {type(item).__name__}. Wrap every item in a Subject.")
+        if not isinstance(item, (Subject, Attention)):
+            raise TargetError(
+                f"{origin} is a list that holds a {type(item).__name__}. Wrap every item in a Subject or an Attention."
+            )
     return list(found)
 
 
