@@ -46,7 +46,7 @@ class Fault:
     raised: bool = False
 
 
-class _Nowhere(io.TextIOBase):
+class Nowhere(io.TextIOBase):
     """A stream that forgets."""
 
     def write(self, text: str) -> int:
@@ -77,7 +77,7 @@ def call_raw(subject: Subject, method: str, *arrays: Array, layout: Layout | Non
     name = f"{subject.id}.{method}"
     given = _Given(f"rows of shape {scores.shape}") if layout is None else _Given.arranged(layout)
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(_Nowhere()):
+        with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(Nowhere()):
             warnings.simplefilter("ignore")
             mine = [a.copy() for a in arrays] if layout is None else layout.arrange(*arrays)
             before = [] if layout is None else [a.copy() for a in mine]
@@ -86,7 +86,7 @@ def call_raw(subject: Subject, method: str, *arrays: Array, layout: Layout | Non
             if isinstance(answer, Answer):
                 answer, valid = answer.weights, answer.valid
             for what, was, now in zip(ARGUMENTS, before, mine, strict=False):
-                if not _same(was, now):
+                if not same_bits(was, now):
                     return Fault(
                         f"{name} changed the {what} that it was given, {scores.dtype} {given.words}: a caller would "
                         "find its own array spoilt. Work on a copy."
@@ -110,7 +110,7 @@ class _Given:
         return cls(f"scores of shape {layout.shape} along axis {layout.axis} ({layout})", layout)
 
 
-def _same(a: Array, b: Array) -> bool:
+def same_bits(a: Array, b: Array) -> bool:
     """Whether two arrays hold the same bits, NaN included."""
     if a.dtype != np.bool_:
         bits = np.dtype(f"u{a.dtype.itemsize}")

@@ -227,12 +227,9 @@ class Worst:
 
 
 @dataclass(eq=False)
-class Tally:
-    """Counts of one subject, declaration, dtype and family, merged over batches.
-
-    ``failing``: tiers that some row exceeds. By the size of the scores (:data:`~hardmask.conformance.measure.SIZES`):
-    ``growth``, the largest ratio under the strongest tier, and ``sharpest``, the row that exceeds that tier most.
-    """
+class Counts:
+    """Counts of one subject, declaration, dtype and family, merged over batches; ``failing``: tiers that some row
+    exceeds."""
 
     tier: str
     checked: int = 0
@@ -243,30 +240,44 @@ class Tally:
     tellable: int = 0
     elements: int = 0
     ratio: float = 0.0
-    worst: Worst | None = None
     diagnoses: dict[str, int] = field(default_factory=dict)
-    witnesses: dict[str, Worst] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     failing: set[str] = field(default_factory=set)
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another batch."""
+        for name in ("checked", "failed", "permitted", "unmet", "blind", "tellable", "elements"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.ratio = max(self.ratio, other.ratio)
+        for text, count in other.diagnoses.items():
+            self.diagnoses[text] = self.diagnoses.get(text, 0) + count
+        self.errors += [e for e in other.errors if e not in self.errors]
+        self.facts += [f for f in other.facts if f not in self.facts]
+        self.failing |= other.failing
+
+
+@dataclass(eq=False)
+class Tally(Counts):
+    """Counts, with the rows that show them.
+
+    By the size of the scores (:data:`~hardmask.conformance.measure.SIZES`): ``growth``, the largest ratio under the
+    strongest tier, and ``sharpest``, the row that exceeds that tier most.
+    """
+
+    worst: Worst | None = None
+    witnesses: dict[str, Worst] = field(default_factory=dict)
     growth: dict[int, float] = field(default_factory=dict)
     sharpest: dict[int, Worst] = field(default_factory=dict)
 
     def merge(self, other: Tally) -> None:
         """Add the counts of another batch and keep the worse witness."""
-        for name in ("checked", "failed", "permitted", "unmet", "blind", "tellable", "elements"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.ratio = max(self.ratio, other.ratio)
+        self.add(other)
         if other.worst is not None and (self.worst is None or other.worst.outranks(self.worst)):
             self.worst = other.worst
-        for text, count in other.diagnoses.items():
-            self.diagnoses[text] = self.diagnoses.get(text, 0) + count
         for text, worst in other.witnesses.items():
             if text not in self.witnesses or worst.outranks(self.witnesses[text]):
                 self.witnesses[text] = worst
-        self.errors += [e for e in other.errors if e not in self.errors]
-        self.facts += [f for f in other.facts if f not in self.facts]
-        self.failing |= other.failing
         for size, ratio in other.growth.items():
             self.growth[size] = max(self.growth.get(size, 0.0), ratio)
         for size, row in other.sharpest.items():

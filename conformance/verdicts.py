@@ -19,7 +19,7 @@ from .checks import SERVED_BY
 from .checks.derivative import GIVEN
 from .diagnosis import INVERTED, ROUNDED
 from .finding import Finding, Measured, Verdict, Witness
-from .judgement import Tally, Worst
+from .judgement import Counts, Tally, Worst
 from .measure import NONE, SIZES
 from .promises import declared
 from .runner import Results, methods_of
@@ -134,7 +134,7 @@ def _accuracy(subject: Subject, key: str, dtype: str, mine: dict[str, Tally]) ->
     )
 
 
-def verdict_of(tally: Tally) -> Verdict:
+def verdict_of(tally: Counts) -> Verdict:
     """The verdict of one tally; see the order of severity in ``finding``."""
     if tally.errors:
         return "error"
@@ -147,7 +147,7 @@ def verdict_of(tally: Tally) -> Verdict:
     return "pass" if tally.checked else "hypothesis-unmet"
 
 
-def diagnosis_of(tally: Tally) -> str:
+def diagnosis_of(tally: Counts) -> str:
     """The most frequent fault, with two exceptions. A softmax of the raw scores outranks "uniform": a penalty that
     swallows small scores looks uniform on most rows, while a replacement never shows the raw scores. And any name of a
     policy outranks "not zero" and "not rejected", which are all that can be said of some of its consequences. An

@@ -1,0 +1,1 @@
+"""Judge masked attention: problems, checks, and what they come to."""
