@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from . import __version__
+from .fingerprint.command import fingerprint
 from .metamorphic.command import metamorphic
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -282,6 +283,7 @@ def selftest(**request: Any) -> None:
 
 
 main.add_command(metamorphic)
+main.add_command(fingerprint)
 
 if __name__ == "__main__":
     main()

@@ -178,7 +178,10 @@ def test_an_edited_file_is_read_anew(folder: Path) -> None:
             "Give a Subject, a list of Subjects, or a function f(scores, mask).",
         ),
         ("mine.py:empty", "'empty' in 'mine.py' is an empty list. Put at least one Subject into it."),
-        ("mine.py:mixed", "'mixed' in 'mine.py' is a list that holds a int. Wrap every item in a Subject or an Attention."),
+        (
+            "mine.py:mixed",
+            "'mixed' in 'mine.py' is a list that holds a int. Wrap every item in a Subject or an Attention.",
+        ),
         (
             "mine.py:three",
             "'three' in 'mine.py' takes (a, b, c), so it is neither f(scores, mask) nor a function without arguments "

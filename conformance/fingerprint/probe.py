@@ -1,0 +1,154 @@
+"""What the probes of rows and of attention have in common: which facts are asked for, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...adapters.subject import METHODS
+from ...spec.batch import Array
+from ...spec.formats import FORMATS
+from ..calls import Fault
+from . import policy
+from .record import Isolation
+
+KEYS = 4
+"""Keys of a row that is probed: enough to tell all policies apart."""
+
+SCORES = np.arange(KEYS, dtype=np.float64)
+"""Its scores: 0, 1, 2, 3."""
+
+FULL, PARTIAL, EMPTY = (True,) * KEYS, (True,) * (KEYS - 1) + (False,), (False,) * KEYS
+"""Its masks. Every one allows the first keys only, so that a kernel that is told lengths can take it."""
+
+POISONS: tuple[str, ...] = ("NaN", "+inf", "-inf", "largest")
+"""What is put where nobody may read: the largest finite number makes a score overflow."""
+
+Answers = Mapping[str, Array] | Fault
+"""What a call gave, by quantity, or why not."""
+
+
+def number(poison: str, dtype: str) -> float:
+    """The number that a poison names."""
+    return {"NaN": np.nan, "+inf": np.inf, "-inf": -np.inf, "largest": FORMATS[dtype].max, "zero": 0.0}[poison]
+
+
+def blocked_scores(dtype: str) -> list[float]:
+    """Ever larger scores for a blocked key: 0, 1, 10, …, as long as twice that much is a number of the format."""
+    limit = FORMATS[dtype].max / 4.0
+    return [0.0, *(10.0**k for k in range(309) if 10.0**k <= min(limit, 1e300))]
+
+
+def printable(array: Array) -> Any:
+    """An array as nested lists of text, for a record that may hold NaN and infinity."""
+    if array.dtype == np.bool_:
+        return array.tolist()
+    return np.vectorize(lambda x: f"{float(x):g}", otypes=[object])(array).tolist() if array.size else []
+
+
+@dataclass
+class Errors:
+    """The sentences of the calls that failed, each once, in order."""
+
+    sentences: list[str] = field(default_factory=list)
+
+    def of(self, fault: Fault) -> str:
+        """Note a fault; returns the word that stands for it."""
+        if fault.sentence not in self.sentences:
+            self.sentences.append(fault.sentence)
+        return "error"
+
+
+def first_leak(dtype: str, ask: Callable[[float], float | None]) -> float | None:
+    """The smallest of the blocked scores at which ``ask`` returns a weight that is not zero; None where there is none.
+
+    Beyond 1e12 only every hundredth power of ten is tried: whatever shifts scores by a constant leaks before, or at
+    the constant's own size.
+    """
+    for score in blocked_scores(dtype):
+        if score > 1e12 and round(np.log10(score)) % 19:
+            continue
+        weight = ask(score)
+        if weight is None:
+            return None
+        if weight != 0.0:
+            return score
+    return None
+
+
+def isolation(
+    place: str,
+    methods: Iterable[str],
+    dtype: str,
+    ask: Callable[[str, str], Answers],
+    shown: Callable[[str, str], dict[str, Any]],
+    poisons: Iterable[str] = POISONS,
+) -> list[Isolation]:
+    """Compare each poison with a zero in its place, method by method.
+
+    ``ask(method, poison)`` calls the subject and returns what may not depend on the poison; ``shown`` the arguments.
+    """
+    found = []
+    for method in methods:
+        clean, again = ask(method, "zero"), ask(method, "zero")
+        for poison in poisons:
+            verdict, detail, shows = "kept", "", False
+            if isinstance(clean, Fault) or isinstance(again, Fault):
+                verdict, detail = "error", clean.sentence if isinstance(clean, Fault) else str(again)
+            elif _apart(clean, again):
+                verdict = "not reproducible"
+            else:
+                spoilt = ask(method, poison)
+                if isinstance(spoilt, Fault):
+                    verdict, detail, shows = "error", spoilt.sentence, True
+                elif apart := _apart(clean, spoilt):
+                    verdict, detail, shows = "reached", "; ".join(apart), True
+            found.append(
+                Isolation(
+                    place=place,
+                    poison=poison,
+                    method=method,
+                    verdict=verdict,
+                    detail=detail,
+                    input=shown(method, poison) if shows else {},
+                )
+            )
+    return found
+
+
+def _apart(clean: Mapping[str, Array], other: Mapping[str, Array]) -> list[str]:
+    """What differs, in words."""
+    words = []
+    for name, a in clean.items():
+        b = other[name]
+        differs = ~policy.same_bits(a, b)
+        if differs.any():
+            at = tuple(int(i) for i in np.argwhere(differs)[0])
+            was, now = float(a[at]), float(b[at])
+            words.append(f"{name}{list(at)} is {now:g} instead of {was:g}")
+    return words
+
+
+def smallest(*attempts: Callable[[], list[Isolation]]) -> list[Isolation]:
+    """Of attempts from the smallest input to the largest, what the first one that shows something has to show; an
+    entry that only a later attempt shows is taken from there."""
+    merged: dict[tuple[str, str, str], Isolation] = {}
+    for attempt in attempts:
+        for one in attempt():
+            key = one.place, one.poison, one.method
+            if key not in merged or (merged[key].verdict == "kept" and one.verdict != "kept"):
+                merged[key] = one
+    return list(merged.values())
+
+
+def offered(subject: Any) -> dict[str, str]:
+    """Which derivatives exist: ``yes``, or the reason why not."""
+    return {
+        method: "yes"
+        if getattr(subject, method) is not None
+        else subject.unsupported.get(method, "The subject does not offer it.")
+        for method in METHODS[1:]
+    }
