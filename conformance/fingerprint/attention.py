@@ -11,11 +11,13 @@ import numpy as np
 
 from ...adapters.attention import Attention
 from ...adapters.errors import said
-from ...spec.attention.problem import Problem
+from ...adapters.subject import Method
+from ...spec.attention.problem import Alignment, Problem
 from ...spec.batch import Array, Floats
+from ..attention.calls import call_attention
+from ..attention.masks import causal
 from ..calls import Fault
 from . import policy
-from .asking import ask
 from .layouts import Pattern, arranged, problem, width
 from .probe import (
     EMPTY,
@@ -26,6 +28,7 @@ from .probe import (
     Answers,
     Errors,
     first_leak,
+    inverted,
     isolation,
     number,
     offered,
@@ -84,6 +87,8 @@ class _Probe:
         if s.encoding == "causal":
             self.causal = self._alignment()
         weight, mask = self._partial()
+        if mask == "blocked" and s.encoding not in ("causal", "lengths"):
+            self.subject = inverted(s, 3)
         leaks_from = self._leaks_from()
         empty = self._empty()
         finite = s.encoding == "finite" or leaks_from is not None
@@ -135,8 +140,8 @@ class _Probe:
         for queries, keys in ((2, 4), (6, 4)):
             if "queries other than keys" in self.subject.limits:
                 queries = keys
-            corner = self.subject.causal or "top-left"
-            mask = policy.causal(queries, keys, corner)
+            corner: Alignment = self.subject.causal or "top-left"
+            mask = causal(queries, keys, corner)
             found = arranged(self.subject, [(True,) * keys], 0)
             d = width(self.subject, KEYS)
             if found is None or d is None:
@@ -203,8 +208,8 @@ class _Probe:
             if isinstance(pushed, Fault):
                 kinds["jvp"] = self.errors.of(pushed)
             else:
-                kinds["jvp"] = policy.derivative(pushed["jvp"][at])
-                spreads += [] if _finite(pushed["jvp"][others]) else ["jvp"]
+                kinds["jvp"] = policy.derivative(pushed["tangent"][at])
+                spreads += [] if _finite(pushed["tangent"][others]) else ["jvp"]
         return EmptyRow(spreads=spreads, **kinds)
 
     @staticmethod
@@ -284,6 +289,15 @@ class _Probe:
         return makers
 
 
+def ask(subject: Attention, method: Method, problem: Problem) -> dict[str, Array] | Fault:
+    """One guarded call; the answer by quantity, with ``weights`` and ``valid`` where ``forward`` returns them."""
+    answer = call_attention(subject, method, problem)
+    if isinstance(answer, Fault):
+        return answer
+    more = {"weights": answer.weights_raw, "valid": answer.valid}
+    return {**answer.raw, **{name: array for name, array in more.items() if array is not None}}
+
+
 def _spoil(clean: Problem, place: str, poison: str) -> Problem:
     """The problem with a poison in that place: the last key, its value, or the cotangents of all empty queries."""
     q, k, v, g = clean.q.copy(), clean.k.copy(), clean.v.copy(), clean.cotangent.copy()
@@ -298,7 +312,7 @@ def _spoil(clean: Problem, place: str, poison: str) -> Problem:
     return replace(clean, q=q, k=k, v=v, cotangent=g)
 
 
-def _ask(subject: Attention, make: Callable[[str], Problem], method: str, poison: str) -> Answers:
+def _ask(subject: Attention, make: Callable[[str], Problem], method: Method, poison: str) -> Answers:
     """What may not depend on the poison: rows that may not see the last key, and shared gradients where none may."""
     asked = make(poison)
     answer = ask(subject, method, asked)

@@ -11,7 +11,7 @@ from ...adapters.attention import Attention
 from ...spec.attention.problem import Alignment, Problem
 from ...spec.batch import Array, Bools, Floats
 from ...spec.formats import FORMATS
-from .policy import causal
+from ..attention.masks import causal
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...spec.attention.problem import Alignment
 from ...spec.batch import Array, Bools, Floats
 from ...spec.formats import FORMATS
+from ..attention.masks import causal
 
 NAN, ZERO, OTHER = "NaN", "zero", "other"
 
@@ -155,8 +157,9 @@ def alignment(attended: Bools) -> str:
     ('top-left', 'bottom-right')
     """
     queries, keys = attended.shape
-    fits = []
-    for name in ("top-left", "bottom-right"):
+    fits: list[str] = []
+    corners: tuple[Alignment, ...] = ("top-left", "bottom-right")
+    for name in corners:
         pattern = causal(queries, keys, name)
         rows = pattern.any(axis=1)
         if np.array_equal(attended[rows], pattern[rows]):
@@ -164,16 +167,6 @@ def alignment(attended: Bools) -> str:
     if len(fits) == 1:
         return fits[0]
     return "both" if fits else "none" if attended.all() else OTHER
-
-
-def causal(queries: int, keys: int, name: str) -> Bools:
-    """The mask of a causal alignment, True = allowed.
-
-    >>> causal(1, 3, "top-left").tolist(), causal(1, 3, "bottom-right").tolist()
-    ([[True, False, False]], [[True, True, True]])
-    """
-    shift = keys - queries if name == "bottom-right" else 0
-    return np.asarray(np.arange(keys)[None, :] <= np.arange(queries)[:, None] + shift)
 
 
 def same_bits(a: Array, b: Array) -> Bools:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ...adapters.subject import METHODS
+from ...adapters.subject import METHODS, Method
 from ...spec.batch import Array
 from ...spec.formats import FORMATS
 from ..calls import Fault
@@ -81,10 +81,10 @@ def first_leak(dtype: str, ask: Callable[[float], float | None]) -> float | None
 
 def isolation(
     place: str,
-    methods: Iterable[str],
+    methods: Iterable[Method],
     dtype: str,
-    ask: Callable[[str, str], Answers],
-    shown: Callable[[str, str], dict[str, Any]],
+    ask: Callable[[Method, str], Answers],
+    shown: Callable[[Method, str], dict[str, Any]],
     poisons: Iterable[str] = POISONS,
 ) -> list[Isolation]:
     """Compare each poison with a zero in its place, method by method.
@@ -142,6 +142,15 @@ def smallest(*attempts: Callable[[], list[Isolation]]) -> list[Isolation]:
             if key not in merged or (merged[key].verdict == "kept" and one.verdict != "kept"):
                 merged[key] = one
     return list(merged.values())
+
+
+def inverted(subject: Any, at: int) -> Any:
+    """The subject with ``~mask`` for its mask, the argument number ``at``: for one that blocks where True is."""
+
+    def turned(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: function(*arguments[:at], ~arguments[at], *arguments[at + 1 :])
+
+    return replace(subject, **{method: turned(getattr(subject, method)) for method in subject.methods})
 
 
 def offered(subject: Any) -> dict[str, str]:

@@ -46,10 +46,11 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """What one subject does in one dtype, read from its answers alone.
 
     ``declared_mask`` is the entry point's own convention, as the adapter declares it; ``mask`` is how the subject read
-    a mask in which True means allowed. ``blocked_weight``: the largest weight of a blocked key (null: none was read);
-    ``leaks_from``: the smallest blocked score, above allowed scores of 0, that carries weight. ``infinite_row``: a row
-    whose allowed scores are all −∞. ``reading``: what a finite constant amounts to. ``allowed_nan``: by place, whether
-    a genuine NaN is ``visible`` or ``hidden``. ``derivatives``: by method, ``yes`` or the reason. ``errors``: sentences.
+    a mask in which True means allowed; one that reads it as ``blocked`` is probed further with the mask turned round.
+    ``blocked_weight``: the largest weight of a blocked key (null: none was read). ``leaks_from``: the smallest blocked
+    score, above allowed scores of 0, that carries weight. ``infinite_row``: a row whose allowed scores are all −∞.
+    ``reading``: what a finite constant amounts to. ``allowed_nan``: by place, whether a genuine NaN is ``visible`` or
+    ``hidden``. ``derivatives``: by method, ``yes`` or the reason. ``errors``: what failed, in sentences.
     """
 
     subject: str

@@ -55,7 +55,7 @@ def mask_cell(f: Fingerprint) -> str:
         return f.causal
     if f.encoding in ("lengths", "finite", "additive"):
         own = f.encoding
-    return own if f.mask == "allowed" else f"read as {f.mask}"
+    return own if f.mask == "allowed" else "error" if f.mask == "error" else f"read as {f.mask}"
 
 
 def blocked_cell(f: Fingerprint) -> str:
@@ -76,7 +76,9 @@ def isolation_cell(found: Sequence[Isolation]) -> str:
     for place, letter in LETTERS.items():
         here = [i for i in found if i.place == place]
         for verdict, sign in (("reached", ""), ("error", "!"), ("not reproducible", "~")):
-            methods = dict.fromkeys(METHODS[i.method] for i in here if i.verdict == verdict)
+            # A method that fails without a poison too is an error of its own, and shown elsewhere.
+            hit = [i for i in here if i.verdict == verdict and (i.input or verdict != "error")]
+            methods = dict.fromkeys(METHODS[i.method] for i in hit)
             if methods:
                 parts.append(f"{sign}{letter}:{'+'.join(methods)}")
     return " ".join(parts) or "kept"
@@ -115,8 +117,8 @@ def print_fingerprint(record: Record, console: Console) -> None:
             table.add_column(Text(adapter), overflow="fold")
             for name in head:
                 table.add_column(name, overflow="fold")
-            for line in rows(mine, cells, adapter + "."):
-                table.add_row(*(Text(cell) for cell in line))
+            for row in rows(mine, cells, adapter + "."):
+                table.add_row(*(Text(cell) for cell in row))
             console.print(table)
             console.print()
     for sentence in _sentences(record):
@@ -164,7 +166,7 @@ def _markdown(record: Record) -> Iterator[str]:
             for name, *line in rows(mine, cells, adapter + "."):
                 yield "| " + " | ".join([f"`{name}`" if name else "", *line]) + " |"
     yield ""
-    for line in (*_sentences(record), *_skipped(record)):
-        yield f"- {line}"
+    for sentence in (*_sentences(record), *_skipped(record)):
+        yield f"- {sentence}"
     yield ""
     yield LEGEND

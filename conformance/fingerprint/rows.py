@@ -20,6 +20,7 @@ from .probe import (
     Answers,
     Errors,
     first_leak,
+    inverted,
     isolation,
     number,
     offered,
@@ -50,6 +51,8 @@ class _Probe:
 
     def fingerprint(self) -> Fingerprint:
         weight, mask = self._partial()
+        if mask == "blocked":
+            self.subject = inverted(self.subject, 1)
         leaks_from = self._leaks_from()
         empty = self._empty()
         s = self.subject
@@ -157,8 +160,8 @@ class _Probe:
                     place,
                     of,
                     self.dtype,
-                    lambda method, poison, rows=rows, place=place: self._spoilt(place, method, poison, *rows),
-                    lambda method, poison, rows=rows, place=place: self._shown(place, method, poison, *rows),
+                    partial(self._spoilt, place, rows),
+                    partial(self._shown, place, rows),
                     poisons,
                 )
                 for rows in self._sizes(place)
@@ -172,22 +175,22 @@ class _Probe:
         return [small, ([SCORES, SCORES], [EMPTY if empty else PARTIAL, FULL])]
 
     def _arguments(
-        self, place: str, method: str, poison: str, scores: Any, mask: Any
+        self, place: str, rows: tuple[Any, Any], method: str, poison: str
     ) -> tuple[Array, Bools, Array | None]:
         """Private copies, with the poison at the blocked entries of the first row."""
-        x, m = np.array(scores, np.float64), np.asarray(mask, np.bool_)
+        x, m = np.array(rows[0], np.float64), np.asarray(rows[1], np.bool_)
         vectors = np.tile(VECTOR[: x.shape[1]], (len(x), 1)) if method != "forward" else None
         target = x if place == "blocked score" else vectors
         assert target is not None
         target[0, ~m[0]] = number(poison, self.dtype)
         return x, m, vectors
 
-    def _spoilt(self, place: str, method: str, poison: str, scores: Any, mask: Any) -> Answers:
-        answer = self._call(method, *self._arguments(place, method, poison, scores, mask))
+    def _spoilt(self, place: str, rows: tuple[Any, Any], method: str, poison: str) -> Answers:
+        answer = self._call(method, *self._arguments(place, rows, method, poison))
         return answer if isinstance(answer, Fault) else {"weights" if method == "forward" else method: answer.array}
 
-    def _shown(self, place: str, method: str, poison: str, scores: Any, mask: Any) -> dict[str, Any]:
-        x, m, vectors = self._arguments(place, method, poison, scores, mask)
+    def _shown(self, place: str, rows: tuple[Any, Any], method: str, poison: str) -> dict[str, Any]:
+        x, m, vectors = self._arguments(place, rows, method, poison)
         shown = {"scores": printable(self._array(x)), "mask": printable(m)}
         if vectors is not None:
             shown["cotangents" if method == "vjp" else "tangents"] = printable(self._array(vectors))

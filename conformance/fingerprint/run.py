@@ -53,8 +53,10 @@ def fingerprint(
                     skipped.append(Skipped(subject=subject.id, dtype=dtype, reason=reason))
                     continue
                 listen(f"{subject.id} {dtype}")
-                attention = isinstance(subject, Attention)
-                found.append(fingerprint_attention(subject, dtype) if attention else fingerprint_rows(subject, dtype))
+                if isinstance(subject, Attention):
+                    found.append(fingerprint_attention(subject, dtype))
+                else:
+                    found.append(fingerprint_rows(subject, dtype))
     except KeyboardInterrupt:
         complete = False
     return Record(
