@@ -1,6 +1,4 @@
-"""What each entry point does where the formula does not decide, read from its answers; and paths that disagree."""
+"""What each entry point does where the formula does not decide, read from its answers; and paths that disagree.
 
-from .record import Fingerprint, Isolation, Record
-from .run import fingerprint
-
-__all__ = ["Fingerprint", "Isolation", "Record", "fingerprint"]
+:func:`hardmask.conformance.fingerprint.run.fingerprint` runs it; ``hardmask fingerprint`` on the command line.
+"""

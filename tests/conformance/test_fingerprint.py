@@ -16,9 +16,11 @@ from hardmask.adapters.attention import Attention, AttentionAnswer
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.attention.masks import causal
 from hardmask.conformance.cli import main
-from hardmask.conformance.fingerprint import Fingerprint, Record, fingerprint, policy
+from hardmask.conformance.fingerprint import policy
 from hardmask.conformance.fingerprint.layouts import arranged, width
+from hardmask.conformance.fingerprint.record import Fingerprint, Record
 from hardmask.conformance.fingerprint.report import blocked_cell, isolation_cell, markdown, mask_cell, rows
+from hardmask.conformance.fingerprint.run import fingerprint
 
 SCORES = np.array([0.0, 1.0, 2.0, 3.0])
 PARTIAL = np.array([True, True, True, False])
