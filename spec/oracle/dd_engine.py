@@ -141,7 +141,14 @@ class DoubleDoubleEngine:
 
 def _softmax(s: Floats, top: Floats, near: Bools) -> tuple[Pair, Floats]:
     """Weights of the columns of ``s`` and their sums; keys that are not ``near`` the maximum get 0."""
-    high, low = two_sum(np.where(near, s, top), -top)
+    return softmax_of_gaps(*two_sum(np.where(near, s, top), -top), near)
+
+
+def softmax_of_gaps(high: Floats, low: Floats, near: Bools) -> tuple[Pair, Floats]:
+    """Weights of columns whose scores lie ``high + low`` in ``[-746, 0]`` above their maximum, and the sums ``S``.
+
+    Shapes ``(n, R)`` and ``(R,)``; keys that are not ``near`` get 0, and so does a column without one, with ``S = 1``.
+    """
     high, low, k = dd_exp(high, low)
     weight = near.astype(np.float64)
     high *= weight

@@ -77,6 +77,24 @@ def summed(model: RoundingModel, scores: Floats, mask: Bools, gap: Floats) -> Fl
     return np.where(mask, np.minimum(a, LARGE), 0.0)
 
 
+def disturbed(model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, error: Floats) -> Floats:
+    """:func:`summed` for scores that a kernel computed with errors of at most ``error``, which is contained.
+
+    The differences that are rounded are those of the computed scores: none of them is known to be representable.
+    """
+    error = np.where(mask, error, 0.0)
+    with np.errstate(over="ignore"):
+        wide = gap + error + error.max(axis=1, keepdims=True, initial=0.0)
+        if model.argument == "shift":
+            a = wide * model.u
+        else:
+            top = maximum(scores, mask)
+            a = _base_two(model, np.abs(np.where(mask, scores, top)) + error, top, wide)
+        if model.flush:
+            a = a + (1.0 if model.argument == "shift" else 3.0) * model.compute.lam
+        return np.where(mask, np.minimum(a + error, LARGE), 0.0)
+
+
 def divided(model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, total: Floats) -> Floats:
     """Error of the exponents whose exponentials become the weights, shape ``(R, n)``, 0 at blocked keys.
 

@@ -21,6 +21,10 @@ At blocked keys and on empty rows the budget is exactly 0.
 How large ``a_i`` is depends on how the exponent is formed (:mod:`~hardmask.spec.rounding.arguments`). Under a model
 that rescales (``online``) or rebuilds the weights from a log-sum-exp (``lse``), the numerator that is divided is not
 the one that was added up: nothing cancels, neither in a weight nor in the row sum.
+
+Scores that are themselves computed, with errors up to ``D_i``, enlarge ``a_i`` by ``D_i`` (:func:`~hardmask.spec.\
+rounding.arguments.disturbed`); the computed maximum is common to the row, so that its error cancels but for a common
+factor of ``exp(max D)``, which matters beside numbers that underflow.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ import numpy as np
 
 from ..batch import Bools, Floats
 from ..oracle.exact import ExactWeights
-from .arguments import LARGE, common_factor, divided, rescales, summed
+from .arguments import LARGE, common_factor, disturbed, divided, rescales, summed
 from .blocks import blocks
 from .model import RoundingModel, up
 
@@ -44,31 +48,52 @@ class WeightsBudget:
     sum_error: Floats
 
 
-def weights_budget(model: RoundingModel, scores: Floats, exact: ExactWeights) -> WeightsBudget:
+@dataclass(frozen=True, eq=False)
+class Disturbance:
+    """What a kernel adds to a softmax inside it, for the rows of a batch.
+
+    ``scores``: bounds of the errors of the scores, shape ``(R, n)``. ``turns``: how often a numerator may be rescaled
+    at most, shape ``(R, 1)``, with an exponential whose error is ``alpha`` in u; for a model that is ``online``.
+    """
+
+    scores: Floats
+    turns: Floats
+    alpha: float
+
+
+def weights_budget(
+    model: RoundingModel, scores: Floats, exact: ExactWeights, disturbance: Disturbance | None = None
+) -> WeightsBudget:
     """The budgets of every weight and every row sum of a batch (extension; derivation in the module docstring)."""
     error, sum_error = np.empty_like(exact.gap), np.empty(len(exact.gap))
     for rows in blocks(*exact.gap.shape):
         parts = scores[rows], exact.mask[rows], exact.gap[rows], exact.weights.value[rows], exact.total[rows, None]
-        error[rows], sum_error[rows] = _block(model, *parts)
+        part = disturbance and Disturbance(disturbance.scores[rows], disturbance.turns[rows], disturbance.alpha)
+        error[rows], sum_error[rows] = _block(model, *parts, part)
     return WeightsBudget(error, sum_error)
 
 
 def _block(
-    model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, w: Floats, total: Floats
+    model: RoundingModel, scores: Floats, mask: Bools, gap: Floats, w: Floats, total: Floats, added: Disturbance | None
 ) -> tuple[Floats, Floats]:
     u, alpha = model.u, model.alpha * model.u
     e = w * total
-    a = summed(model, scores, mask, gap)
+    a = summed(model, scores, mask, gap) if added is None else disturbed(model, scores, mask, gap, added.scores)
     grow, shrink = a + np.log1p(alpha), a - np.log1p(-alpha)
     tiny, small_limit = np.full(1, model.tiny), np.full(1, 4.0 * model.compute.lam)
     if model.argument != "shift":
         factor = common_factor(model, scores, mask)
         tiny, small_limit = tiny * factor, small_limit * factor
+    if added is not None:
+        # The computed maximum and the score itself may lie elsewhere.
+        worst = np.where(mask, np.minimum(added.scores, LARGE), 0.0).max(axis=1, keepdims=True, initial=0.0)
+        tiny, small_limit = tiny * np.exp(worst), small_limit * np.exp(2.0 * worst)
     if model.online:
         # For every rescaling another exp and a product.
-        turns = rescales(mask, gap)
-        grow = grow + turns * (np.log1p(alpha) + np.log1p(u))
-        shrink = shrink - turns * (np.log1p(-alpha) + np.log1p(-u))
+        turns = rescales(mask, gap) if added is None else added.turns
+        again = alpha if added is None else added.alpha * u
+        grow = grow + turns * (np.log1p(again) + np.log1p(u))
+        shrink = shrink - turns * (np.log1p(-again) + np.log1p(-u))
         if model.argument != "lse":
             # One numerator is its own sum.
             alone = mask.sum(axis=1, keepdims=True) == 1
@@ -95,7 +120,7 @@ def _block(
     if model.shared:
         low, high = low + (others_down + ups), high - (others_up + downs)
     if model.argument == "lse":
-        further = divided(model, scores, mask, gap, total) - a
+        further = divided(model, scores, mask, gap, total) - summed(model, scores, mask, gap)
         grow, shrink = grow + further, shrink + further
     low, high = np.maximum(low, -0.999999), np.maximum(high, -0.999999)
     last_up = model.divisions * np.log1p(u) + np.log1p(model.u_cast)
