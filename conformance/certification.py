@@ -62,7 +62,7 @@ ENUMERATED = (
 
 NEVER = (
     "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
-    "derivative, the causal-mask lemmas, and the second derivative.",
+    "derivative, the causal-mask lemmas, the second derivative, and the declarations of attention.",
     "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
     "judged against their true values, and compared by 'hardmask metamorphic'.",
     "Masked attention, log-softmax and dropout are not judged.",

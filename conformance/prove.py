@@ -35,13 +35,15 @@ class ControlResult:
 
 @dataclass(frozen=True)
 class ProofResult:
-    """What both legs and the controls found about one declaration; ``seconds`` is the time each of the three took."""
+    """What both legs and the controls found about one declaration; ``seconds`` is the time each of the three took,
+    ``attention`` whether it is about heads instead of rows."""
 
     declaration: Declaration
     symbolic: SymbolicLeg
     numeric: NumericLeg
     controls: tuple[ControlResult, ...]
     seconds: tuple[float, float, float]
+    attention: bool = False
 
     @property
     def suite_fault(self) -> str | None:
@@ -107,7 +109,7 @@ def prove_one(proof: Proof, *, max_n: int = MAX_N, definitions: Definitions = SH
     )
     clock.append(time.perf_counter())
     seconds = (clock[1] - clock[0], clock[2] - clock[1], clock[3] - clock[2])
-    return ProofResult(proof.declaration, symbolic_leg, numeric_leg, controls, seconds)
+    return ProofResult(proof.declaration, symbolic_leg, numeric_leg, controls, seconds, proof.attention)
 
 
 def exit_code(results: Iterable[ProofResult]) -> int:

@@ -42,9 +42,14 @@ def proof_notes(results: Sequence[ProofResult]) -> list[str]:
     """What the table does not say, as sentences: failures first, then what its columns mean."""
     notes = [f"{r.declaration.name}: {failure}." for r in results for failure in r.failures]
     if results:
-        lemma = max(r.symbolic.collapse for r in results)
+        # The lemma that makes them general differs between rows and heads of attention.
+        rows, heads = (
+            max((r.symbolic.collapse for r in results if r.attention == wanted), default=0) for wanted in (False, True)
+        )
+        lemmas = [f"collapse lemma for rows: {rows} identities"] * bool(rows)
+        lemmas += [f"locality lemma for attention: {heads} identities"] * bool(heads)
         notes.append(
-            f"every n: identities on rows of four keys, which stand for all rows (collapse lemma: {lemma} identities). "
+            f"every n: identities on small rows or heads, which stand for all ({'; '.join(lemmas)}). "
             "masks: all masks of all lengths up to n, with every choice of the subtracted maximum; a table that its "
             "length determines counts once per length."
         )
@@ -56,8 +61,8 @@ def proof_notes(results: Sequence[ProofResult]) -> list[str]:
         if r.numeric.remainder is not None:
             m = r.numeric.remainder
             notes.append(
-                f"{r.declaration.name}: the remainder stays below r^2/8 on {m.rows} rows at {m.steps} steps down to "
-                f"{m.smallest_step:.0e} (at most {m.share:.3f} of the bound); rows of order 2: {m.orders[2]}, "
+                f"{r.declaration.name}: the remainder stays below {m.bound} on {m.rows} rows at {m.steps} steps "
+                f"down to {m.smallest_step:.0e} (at most {m.share:.3f} of the bound); rows of order 2: {m.orders[2]}, "
                 f"of order 3 (two-way ties): {m.orders[3]}, exactly 0: {m.orders[0]}."
             )
     return notes

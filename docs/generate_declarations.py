@@ -30,6 +30,10 @@ blocked one, D is the sum of the N_i, w_i = N_i / D, and J = diag(w) − w wᵀ.
 weights of a row without an allowed key are 0. All statements are about real numbers. In Lean the types say so; a row of
 floating-point numbers has to be asked, which is the first hypothesis of most entries.
 
+Attention has queries q_i, keys k_j and values v_j; its scores are scale ⟨q_i, k_j⟩, its mask allows or blocks pairs
+(i, j), g is a cotangent of its output O, and d stands before a tangent or a gradient. A hypothesis speaks of the scores
+of one query.
+
 `hardmask prove` checks each of these over the definitions that hardmask ships, symbolically and in arbitrary precision,
 and both legs must reject the listed mistakes. Name one or more to prove only these:
 

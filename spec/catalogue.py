@@ -22,6 +22,8 @@ _SEED = ("Proofs.Autograd.HardMaskedSoftmax.", "NN.Proofs.Autograd.FDeriv.HardMa
 _CAUSAL = ("NN.Proofs.Models.Attention.", "NN.Proofs.Models.Attention.CausalMask")
 _RANGE = ("NN.MLTheory.CROWN.Graph.DirectedBackward.", "NN.MLTheory.CROWN.Proofs.DirectedIBPSoftmax")
 _ALL_TRUE = ("NN.Proofs.Models.Attention.", "NN.Proofs.Models.Attention.HardMask")
+_LAYER = ("Spec.", "NN.Spec.Layers.Attention")
+_ADJOINT = ("Proofs.Autograd.HardMaskedAttention.", "NN.Proofs.Autograd.FDeriv.HardMaskedAttention")
 _EXTENSION = ("extension:", None)
 
 # key: (kind, (name prefix, Lean module), module under spec/theorems). The order is the order of every table.
@@ -61,6 +63,25 @@ _ENTRIES: dict[str, tuple[Kind, tuple[str, str | None], str]] = {
     "permutation_equivariance": ("extension", _EXTENSION, "permutation_equivariance"),
     "batch_invariance": ("extension", _EXTENSION, "batch_invariance"),
     "second_derivative": ("extension", _EXTENSION, "second_derivative"),
+    "scaledDotProductAttention": ("definition", _LAYER, "attention"),
+    "scaledDotProductAttentionBackward": ("definition", _LAYER, "attention"),
+    "scaledDotProductAttentionJvp": ("definition", _LAYER, "attention"),
+    "scaledDotProductAttention_allTrueMask": ("theorem", _ALL_TRUE, "attention_all_true"),
+    "scaledDotProductAttentionBackward_allTrueMask": ("theorem", _ALL_TRUE, "attention_all_true"),
+    "scaledDotProductAttentionJvp_allTrueMask": ("theorem", _ALL_TRUE, "attention_all_true"),
+    "unstack_hardMaskedSoftmaxSpec": ("theorem", _ADJOINT, "unstack"),
+    "unstack_softmaxBackwardFromWeightsSpec": ("theorem", _ADJOINT, "unstack"),
+    "dot_backward_comm": ("theorem", _ADJOINT, "unstack"),
+    "jvp_backward_pairing": ("theorem", _ADJOINT, "attention_derivative"),
+    "attention_differentiability": ("extension", _EXTENSION, "attention_derivative"),
+    "attention_non_interference": ("extension", _EXTENSION, "attention_interference"),
+    "attention_gradient_non_interference": ("extension", _EXTENSION, "attention_interference"),
+    "attention_blocked_gradient_zero": ("extension", _EXTENSION, "attention_zero"),
+    "attention_empty_row": ("extension", _EXTENSION, "attention_zero"),
+    "path_agreement": ("extension", _EXTENSION, "path_agreement"),
+    "attention_batch_invariance": ("extension", _EXTENSION, "attention_invariance"),
+    "attention_prefix_invariance": ("extension", _EXTENSION, "attention_invariance"),
+    "attention_padding_invariance": ("extension", _EXTENSION, "attention_invariance"),
 }
 
 KEYS: tuple[str, ...] = tuple(_ENTRIES)

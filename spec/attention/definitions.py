@@ -85,7 +85,9 @@ def scaledDotProductAttentionBackward(
 ) -> tuple[list[list[Any]], list[list[Any]], list[list[Any]]]:
     """``(dQ, dK, dV)`` for the cotangent of the output (Lean ``Spec.scaledDotProductAttentionBackward``)."""
     weights = hardMaskedSoftmaxSpec(scaled_scores(q, k, scale, ar), mask, ar)
-    keys, d, dv = len(k), len(k[0]) if k else 0, len(v[0]) if v else 0
+    keys, dv = len(k), len(v[0]) if v else 0
+    # Without keys, dQ still has the shape of q.
+    d = len(k[0]) if k else len(q[0]) if q else 0
     d_weights = matmul(cotangent, transpose(v, dv), keys, ar)
     d_scores = [[scale * s for s in row] for row in centred(weights, d_weights, ar)]
     d_q = matmul(d_scores, k, d, ar)

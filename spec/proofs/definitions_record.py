@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import definitions, hessian, masks
+from ..attention import definitions as attention
+from ..attention import paths, unmasked
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,17 @@ class Definitions:
     futureMask: Callable[..., list[list[bool]]] = masks.futureMask
     allTrueMask: Callable[..., list[list[bool]]] = masks.allTrueMask
     valid: Callable[..., bool] = masks.valid
+    attention_weights: Callable[..., list[list[Any]]] = attention.hardMaskedSoftmaxSpec
+    centred: Callable[..., list[list[Any]]] = attention.centred
+    scaledDotProductAttention: Callable[..., list[list[Any]]] = attention.scaledDotProductAttention
+    scaledDotProductAttentionBackward: Callable[..., Any] = attention.scaledDotProductAttentionBackward
+    scaledDotProductAttentionJvp: Callable[..., list[list[Any]]] = attention.scaledDotProductAttentionJvp
+    unmasked_attention: Callable[..., list[list[Any]]] = unmasked.attention
+    unmasked_backward: Callable[..., Any] = unmasked.backward
+    unmasked_jvp: Callable[..., list[list[Any]]] = unmasked.jvp
+    attention_with_bias: Callable[..., list[list[Any]]] = paths.with_bias
+    attention_with_length: Callable[..., list[list[Any]]] = paths.with_length
+    attention_causal: Callable[..., list[list[Any]]] = paths.causal
 
 
 SHIPPED = Definitions()

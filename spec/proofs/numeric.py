@@ -18,26 +18,30 @@ from mpmath.ctx_iv import MPIntervalContext
 from mpmath.ctx_mp import MPContext
 
 from ..arithmetic import Arithmetic
+from .attention_remainder import measure as measure_attention
 from .claims import Claim, NonNegative
 from .definitions_record import Definitions
+from .head import Head
 from .proof import Control, Proof
 from .remainder import Remainder, measure
 from .row import Row
 from .samples import SEED, Sample, samples
+from .samples_heads import HeadSample, Table, head_samples
 
 DIGITS = 70
 RESIDUAL = 1e-45
 WIDTH = 1e-40
-# Intervals are slower; they run on the rows of at most this many keys.
+# Intervals are slower; they run on the rows of at most this many keys, and on heads of at most so many pairs.
 INTERVAL_KEYS = 6
+INTERVAL_PAIRS = 9
 
 
 @dataclass(frozen=True)
 class NumericLeg:
-    """What the numeric leg found.
+    """What the numeric leg found, on rows or, for attention, on heads.
 
     ``residual`` is the worst relative residual, ``width`` the widest relative enclosure; ``remainder`` is there for the
-    two statements about differentiability.
+    statements about differentiability.
     """
 
     rows: int
@@ -139,8 +143,13 @@ def engines() -> tuple[Engine, Engine]:
     return Points(DIGITS), Intervals(DIGITS)
 
 
-def rows(engine: Engine, seed: int) -> Iterator[Row]:
-    """The sample rows in the numbers of one engine."""
+def rows(proof: Proof, engine: Engine, seed: int) -> Iterator[Row | Head]:
+    """The sample rows, or heads, in the numbers of one engine."""
+    if proof.attention:
+        for head in head_samples(seed):
+            if isinstance(engine, Points) or len(head.q) * len(head.k) <= INTERVAL_PAIRS:
+                yield _head(engine, head)
+        return
     for sample in samples(seed):
         if isinstance(engine, Points) or len(sample.mask) <= INTERVAL_KEYS:
             yield _row(engine, sample)
@@ -165,8 +174,30 @@ def _row(engine: Engine, sample: Sample) -> Row:
     )
 
 
+@cache
+def _head(engine: Engine, sample: HeadSample) -> Head:
+    def matrix(table: Table) -> list[list[Any]]:
+        return [[engine.number(value) for value in row] for row in table]
+
+    far = engine.context.mpf(10) ** 30
+    return Head(
+        f"head '{sample.family}' in {engine.name}",
+        sample.mask,
+        matrix(sample.q),
+        matrix(sample.k),
+        matrix(sample.v),
+        engine.number(sample.scale),
+        Arithmetic(engine.name, engine.context.exp, engine.context.mpf(0)),
+        matrix(sample.g),
+        matrix(sample.dq),
+        matrix(sample.dk),
+        matrix(sample.dv),
+        (lambda x: 2 * x + 1, lambda x: x - far),
+    )
+
+
 def check_row(
-    proof: Proof, engine: Engine, row: Row, definitions: Definitions, refuting: type[Exception] = ArithmeticError
+    proof: Proof, engine: Engine, row: Row | Head, definitions: Definitions, refuting: type[Exception] = ArithmeticError
 ) -> tuple[int, float, str | None]:
     """The number of claims that held on a row, the worst error, and the first claim that did not, as a sentence.
 
@@ -190,14 +221,14 @@ def prove_numeric(proof: Proof, definitions: Definitions, *, seed: int = SEED) -
     counts, worst, used = [0, 0], [0.0, 0.0], 0
     failure: str | None = None
     for side, engine in enumerate(engines()):
-        for row in rows(engine, seed):
+        for row in rows(proof, engine, seed):
             done, error, failure = check_row(proof, engine, row, definitions, Exception)
             counts[side] += done
             worst[side] = max(worst[side], error)
             used += side == 0
             if failure:
                 return NumericLeg(used, counts[0], worst[0], counts[1], worst[1], seed, None, failure)
-    remainder = measure(proof.differentiable, definitions) if proof.differentiable else None
+    remainder = _measure(proof, definitions)
     failure = remainder.failure if remainder else None
     return NumericLeg(used, counts[0], worst[0], counts[1], worst[1], seed, remainder, failure)
 
@@ -206,8 +237,16 @@ def rejects(proof: Proof, control: Control, *, seed: int = SEED) -> bool:
     """Whether both engines, and the remainder where there is one, find the control's mistake."""
     definitions = control.apply()
     caught = all(
-        any(check_row(proof, engine, row, definitions)[2] for row in rows(engine, seed)) for engine in engines()
+        any(check_row(proof, engine, row, definitions)[2] for row in rows(proof, engine, seed)) for engine in engines()
     )
-    if caught and proof.differentiable:
-        return measure(proof.differentiable, definitions).failure is not None
-    return caught
+    if not caught:
+        return False
+    remainder = _measure(proof, definitions)
+    return remainder is None or remainder.failure is not None
+
+
+def _measure(proof: Proof, definitions: Definitions) -> Remainder | None:
+    """The remainder of the function that a proof says is differentiable."""
+    if proof.differentiable == "scaledDotProductAttention":
+        return measure_attention(definitions)
+    return measure(proof.differentiable, definitions) if proof.differentiable else None

@@ -56,6 +56,7 @@ class Remainder:
     digits: int
     orders: dict[int, int]
     failure: str | None = None
+    bound: str = "r^2/8"
 
 
 def _quarters(*values: int) -> tuple[Fraction, ...]:

@@ -33,6 +33,11 @@ class Row:
         return len(self.mask)
 
     @property
+    def pattern(self) -> tuple[bool, ...]:
+        """What tells this row's mask from others."""
+        return tuple(self.mask)
+
+    @property
     def allowed(self) -> list[int]:
         """The indices of the allowed keys."""
         return [i for i, m in enumerate(self.mask) if m]

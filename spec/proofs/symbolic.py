@@ -10,6 +10,9 @@ holds for every row of any length; ``i = j`` is the case in which a claim looks 
 ``R = 0``. That the shipped code reads a rest through these sums alone is itself proved, by
 :mod:`~hardmask.spec.proofs.collapse`.
 
+**Heads of attention** are enumerated the same way; their symbols are those of
+:mod:`~hardmask.spec.proofs.symbolic_heads`, and :mod:`~hardmask.spec.proofs.locality` makes small ones stand for all.
+
 **Enumeration.** Besides, every mask of every length up to ``max_n`` and every index of the maximum, with one symbol per
 score and per entry of each tangent.
 """
@@ -17,18 +20,22 @@ score and per entry of each tangent.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .claims import Claim, NonNegative, Unreadable
 from .collapse import Collapse, prove_collapse
 from .definitions_record import Definitions
+from .head import Head
+from .locality import prove_locality
 from .polynomials import Element, Log, arithmetic, space
 from .proof import Control, Proof
 from .row import Row
+from .symbolic_heads import GENERIC, heads, sizes
 
 FOUR = 4
 CONTROL_LENGTHS = 3
+CONTROL_PAIRS = 4
 TABLE_LENGTH = 24
 
 
@@ -36,9 +43,9 @@ TABLE_LENGTH = 24
 class SymbolicLeg:
     """What the symbolic leg found: counts of what was proved, and the first claim that is false, if any.
 
-    ``generic`` counts identities on four keys, ``collapse`` those of the lemma that makes them general; ``identities``,
-    ``rows`` and ``masks`` count the enumeration up to ``max_n``. A table of Booleans that a length alone determines has
-    no generic part; it is enumerated up to :data:`TABLE_LENGTH`.
+    ``generic`` counts identities on generic rows, ``collapse`` those of the lemma that makes them general;
+    ``identities``, ``rows`` and ``masks`` count the enumeration up to ``max_n``. A table of Booleans that a length
+    alone determines has no generic part; it is enumerated up to :data:`TABLE_LENGTH`.
     """
 
     generic: int
@@ -78,12 +85,26 @@ def symbolic_row(mask: Sequence[bool], k: int, symbols: Sequence[str]) -> Row:
     )
 
 
-def rows(proof: Proof, n: int) -> Iterator[Row]:
-    """Every row of length n that the enumeration runs over: all masks, and all choices of the maximum."""
+def rows(proof: Proof, n: int) -> Iterator[Row | Head]:
+    """Every row of length n that the enumeration runs over: all masks, and all choices of the maximum.
+
+    For attention, every head with n pairs of a query and a key.
+    """
+    if proof.attention:
+        for shape in sizes(n):
+            yield from heads(shape, proof.symbols, proof.shifted, every_mask=proof.over == "heads")
+        return
     masks = [(True,) * n] if proof.over == "lengths" else itertools.product((False, True), repeat=n)
     for mask in masks:
         for k in range(max(1, sum(mask)) if proof.shifted else 1):
             yield symbolic_row(mask, k, proof.symbols)
+
+
+def generic_rows(proof: Proof) -> Iterator[Row | Head]:
+    """The rows, or heads, that stand for those of every size."""
+    if proof.attention:
+        return heads(GENERIC, proof.symbols, proof.shifted, every_mask=proof.over == "heads")
+    return rows(proof, FOUR)
 
 
 def holds(claim: Claim) -> bool:
@@ -99,7 +120,7 @@ def holds(claim: Claim) -> bool:
 
 
 def check_row(
-    proof: Proof, row: Row, definitions: Definitions, refuting: type[Exception] = ArithmeticError
+    proof: Proof, row: Row | Head, definitions: Definitions, refuting: type[Exception] = ArithmeticError
 ) -> tuple[int, str | None]:
     """The number of claims proved on a row, and the first false one as a sentence.
 
@@ -120,11 +141,11 @@ def prove_symbolic(proof: Proof, definitions: Definitions, *, max_n: int) -> Sym
     """Prove one declaration for the given definitions, stopping at the first false claim."""
     is_table = proof.over == "lengths" and not proof.shifted
     lengths = range(max(max_n, TABLE_LENGTH) + 1) if is_table else range(max_n + 1)
-    lemma = Collapse(0) if is_table else prove_collapse(definitions)
+    lemma = _lemma(proof, is_table)(definitions)
     generic = identities = count = 0
     failure = lemma.failure
-    masks: set[tuple[bool, ...]] = set()
-    for row in () if is_table else rows(proof, FOUR):
+    masks: set[tuple[object, ...]] = set()
+    for row in () if is_table else generic_rows(proof):
         if failure:
             break
         done, failure = check_row(proof, row, definitions, Exception)
@@ -135,12 +156,19 @@ def prove_symbolic(proof: Proof, definitions: Definitions, *, max_n: int) -> Sym
         done, failure = check_row(proof, row, definitions, Exception)
         identities += done
         count += 1
-        masks.add(tuple(row.mask))
+        masks.add(row.pattern)
     return SymbolicLeg(generic, lemma.identities, identities, count, len(masks), lengths[-1], failure)
+
+
+def _lemma(proof: Proof, is_table: bool) -> Callable[[Definitions], Collapse]:
+    """What makes the generic rows of a proof stand for all."""
+    if is_table:
+        return lambda definitions: Collapse(0)
+    return prove_locality if proof.attention else prove_collapse
 
 
 def rejects(proof: Proof, control: Control) -> bool:
     """Whether the symbolic leg finds a false claim when the control's mistake is in place."""
     definitions = control.apply()
-    lengths = (*range(1, CONTROL_LENGTHS + 1), 0)
+    lengths = (*range(1, (CONTROL_PAIRS if proof.attention else CONTROL_LENGTHS) + 1), 0)
     return any(check_row(proof, row, definitions)[1] for n in lengths for row in rows(proof, n))

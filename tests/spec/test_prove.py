@@ -11,7 +11,7 @@ from rich.console import Console
 from hardmask.conformance.prove import exit_code, prove, prove_one
 from hardmask.conformance.prove_report import proof_data, proof_notes, proof_table
 from hardmask.spec import catalogue, definitions
-from hardmask.spec.proofs import numeric, symbolic, wrong, wrong_gradients
+from hardmask.spec.proofs import numeric, symbolic, wrong, wrong_attention, wrong_gradients
 from hardmask.spec.proofs.collapse import prove_collapse
 from hardmask.spec.proofs.definitions_record import SHIPPED
 from hardmask.spec.proofs.proof import Control
@@ -29,6 +29,11 @@ BROKEN: dict[str, dict[str, Any]] = {
     "score_non_interference": {"weights": wrong.weights_leaking},
     "denominator_pos": {"denominator": wrong.denominator_negated},
     "causalMask_get2": {"causalMask": wrong.mask_transposed},
+    "scaledDotProductAttention": {"scaledDotProductAttention": wrong_attention.attention_leaking},
+    "jvp_backward_pairing": {"scaledDotProductAttentionBackward": wrong_attention.backward_scale_squared},
+    "attention_differentiability": {"scaledDotProductAttentionJvp": wrong_attention.jvp_without_values},
+    "attention_empty_row": {"scaledDotProductAttention": wrong_attention.attention_mean_when_empty},
+    "attention_padding_invariance": {"scaledDotProductAttentionBackward": wrong_attention.backward_mean_centred},
 }
 
 
