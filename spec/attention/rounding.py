@@ -40,7 +40,10 @@ per addition.
 
 **JVP.** ``G = scale (dQ K^T + Q dK^T)`` with ``E_G = scale (|dQ| |K|^T + |Q| |dK|^T) F(d + 8)``, and
 
-    E = E_C |V| + F(Lk + 3)(|C| + E_C) |V| + E_A' |dV| + F(Lk + 3)(A + E_A') |dV|.
+    E = E_C |V| + F(Lk + 3)(|C| + E_C) |V| + E_A' |dV| + F(Lk + 3)(A + E_A') |dV|,
+
+with half an ulp of storage for each of the two products where weights are cast: they may be stored before they are
+added.
 
 Rows of empty queries, and keys that no query sees, have the budget 0 exactly. The bound of a *difference* of two
 evaluations is the sum of their budgets.
@@ -128,7 +131,7 @@ class AttentionBudget:
         h, keys = self.heads, self.heads.mask.shape[2]
         left = np.abs(h.dq) @ _t(np.abs(h.k)) + np.abs(h.q) @ _t(np.abs(h.dk))
         moved = self.truth.moved.value
-        e_moved = self._rounded(moved, self._scale * left, h.q.shape[2] + 8)
+        e_moved = np.where(h.mask, self._rounded(moved, self._scale * left, h.q.shape[2] + 8), 0.0)
         c = self.truth.d_weights_forward.value
         e = self._casting(np.abs(c), self._centred(self._weights, moved, e_moved, forward=True))
         weights = self._casting(self._w, self._weights)
@@ -136,10 +139,10 @@ class AttentionBudget:
         f = self._f(keys + 3)
         error = e @ v + f * ((np.abs(c) + e) @ v) + weights @ dv + f * ((self._w + weights) @ dv)
         error = error + self._tiny * (2.0 * keys + self._allowed @ (v + dv))
-        if self.model.intermediate is not None:
-            # Both products, materialised before they are added.
-            error = error + self._between.storage_error(np.abs(c) @ v + error) * 2.0
-            error = error + self._between.storage_error(self._w @ dv + error)
+        if self.model.cast is not None:
+            # Both products, materialised in the half format before they are added.
+            through, direct = np.abs(c @ h.v), np.abs(self._w @ h.dv)
+            error = error + self._stored.storage_error(through + error) + self._stored.storage_error(direct + error)
         value = np.abs(self.truth.jvp.value.reshape(error.shape))
         return self._shaped("query", self._store(value, error), self._live)
 
@@ -334,7 +337,11 @@ class AttentionBudget:
         return self._shaped(side, self._store(size, error), where)
 
     def _shaped(self, side: str, error: Floats, where: Bools) -> Floats:
-        """A finished budget: rounded up, 0 where nothing is computed, in the problem's shape."""
+        """A finished budget: rounded up, 0 where nothing is computed, in the problem's shape.
+
+        What overflowed on the way bounds nothing.
+        """
+        error = np.where(np.isnan(error), np.inf, error)
         return np.where(where, up(error), 0.0).reshape(self.truth.shape(side, error.shape[2]))
 
     def _f(self, roundings: float) -> float:
