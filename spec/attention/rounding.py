@@ -257,7 +257,7 @@ class AttentionBudget:
         top = mask & (gap <= 2.0 * worst)
         if forward:
             lift = np.where(top, size, 0.0).max(axis=2, keepdims=True, initial=0.0)
-            error = error + bound * ((2.0 * eight + gamma) * lift) + 4.0 * tiny * lift
+            error = error + bound * ((2.0 * eight + gamma) * lift) + tiny * lift * (4.0 + w * total * n)
         else:
             error = error + np.where(top, np.where(mask, error, 0.0).sum(axis=2, keepdims=True), 0.0)
         return np.where(mask, error, 0.0)

@@ -11,7 +11,7 @@ by one: ``e_i (g_i / S) - e_i sum(g_j e_j) / S^2``. Its two branches carry at mo
 subtracted afterwards, which adds ``(w_i + E_i) (((1 - u)^-8 - 1) (|g_i| + P) + gamma P)`` and the underflow of the
 intermediate products. If it also differentiates the maximum, the exact contribution is 0, but the reverse mode adds
 ``sum_k E_y[k]`` at the keys that attain the maximum, and the forward mode subtracts the maximum's tangent from every
-other, which enlarges ``|g_i|`` and ``P`` by it.
+other, which enlarges ``|g_i|`` and ``P`` by it, and the products that meet ``1 / S^2``, where that underflows.
 
 Under a model that rescales, or rebuilds the weights from a log-sum-exp, the weight that multiplies ``g_i`` and the one
 that multiplies ``p`` need not be the same number: differentiating ``exp(s - L)`` takes the first from ``exp(s_i - L)``
@@ -107,7 +107,7 @@ def _block(
     if not model.composed:
         plain = stored(full)
         return plain, plain, stored(given)
-    lifted = bound * ((2.0 * eight + gamma) * lift) + tiny * 4.0 * lift
+    lifted = bound * ((2.0 * eight + gamma) * lift) + tiny * lift * (4.0 + w * total * n)
 
     def through_maximum(error: Floats) -> Floats:
         return error + np.where(top, np.where(mask, error, 0.0).sum(axis=1, keepdims=True), 0.0)
