@@ -82,13 +82,15 @@ def empty_row(weights: Array, scores: Floats, dtype: str) -> str:
 
 
 def infinite_row(weights: Array, mask: Bools, dtype: str) -> str:
-    """What a row gives whose allowed scores are all ``-inf`` while its blocked scores are finite: ``NaN``, ``zero``,
-    ``uniform allowed``, ``uniform all``, ``blocked keys`` (they carry weight), or ``other``.
+    """What a row gives whose allowed scores are all ``-inf`` while its blocked scores are finite: ``NaN`` (at all
+    allowed keys), ``zero``, ``uniform allowed``, ``uniform all``, ``blocked keys`` (they carry weight), or ``other``.
 
     >>> infinite_row(np.array([0.5, 0.5, 0.0]), np.array([True, True, False]), "float32")
     'uniform allowed'
     """
     row = weights.astype(np.float64)
+    if np.isnan(row[mask]).all():
+        return NAN
     if special := _special(row):
         return special
     over_allowed, over_all = mask / mask.sum(), np.full(mask.size, 1.0 / mask.size)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...adapters.subject import METHODS, Method
+from ...spec.attention.problem import Problem
 from ...spec.batch import Array
 from ...spec.formats import FORMATS
 from ..calls import Fault
@@ -47,6 +48,18 @@ def printable(array: Array) -> Any:
     if array.dtype == np.bool_:
         return array.tolist()
     return np.vectorize(lambda x: f"{float(x):g}", otypes=[object])(array).tolist() if array.size else []
+
+
+def arguments(problem: Problem, method: str) -> dict[str, Any]:
+    """The arguments of a call of an attention, for a record."""
+    found: dict[str, Any] = {name: printable(getattr(problem, name)) for name in ("q", "k", "v")}
+    found["mask"] = problem.full_mask.tolist()
+    found["scale"] = f"{problem.scale:g}"
+    if method == "vjp":
+        found["cotangent"] = printable(problem.cotangent)
+    if method == "jvp":
+        found["tangents"] = [printable(t) for t in problem.tangents]
+    return found
 
 
 @dataclass

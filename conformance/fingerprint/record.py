@@ -86,6 +86,52 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class PathRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one path of a group agrees with the others in one dtype.
+
+    ``arrays``: outputs, gradients and tangents compared with those of the largest camp; ``identical``: of them, those
+    with the same bits; ``disagreeing``: those beyond the budgets, or with a NaN of one side. ``share``: the largest
+    difference as a part of both budgets, over those that agree.
+    """
+
+    group: str
+    subject: str
+    dtype: str
+    arrays: int = 0
+    identical: int = 0
+    disagreeing: int = 0
+    share: float = 0.0
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which a path disagrees with most paths of its group, over all problems.
+
+    ``kind``: ``NaN`` (where the others have a number), ``no NaN`` (where they have one), ``value`` (beyond the sum of
+    both budgets) or ``raises``. ``against``, ``dtypes``, ``quantities``, ``families``: wherever it was seen, in
+    ``arrays`` arrays. The rest is the smallest problem found that shows it: the ``pair``, the ``method`` and
+    ``quantity``, the entry ``at`` which their ``values`` disagree and the ``bound``, its ``sizes`` and its ``input``.
+    """
+
+    group: str
+    subject: str
+    against: list[str]
+    kind: str
+    dtypes: list[str]
+    quantities: list[str]
+    families: list[str]
+    arrays: int
+    pair: list[str]
+    method: str
+    quantity: str
+    dtype: str
+    at: list[int] = []
+    values: list[str] = []
+    bound: float | None = None
+    sizes: dict[str, int] = {}
+    input: dict[str, Any] = {}
+    detail: str = ""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The document of ``hardmask fingerprint``."""
 
@@ -96,4 +142,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     fingerprints: list[Fingerprint]
     skipped: list[Skipped]
+    paths: list[PathRecord]
+    disagreements: list[Disagreement]
     seconds: float

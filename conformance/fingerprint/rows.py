@@ -16,6 +16,7 @@ from .probe import (
     EMPTY,
     FULL,
     PARTIAL,
+    POISONS,
     SCORES,
     Answers,
     Errors,
@@ -152,7 +153,7 @@ class _Probe:
             ("blocked tangent", tuple(m for m in methods if m == "jvp")),
             ("cotangent of an empty row", tuple(m for m in methods if m == "vjp")),
         ):
-            poisons = ("NaN",) if place == "cotangent of an empty row" else ("NaN", "+inf", "-inf", "largest")
+            poisons = ("NaN",) if place == "cotangent of an empty row" else POISONS
             # The smallest row first; the longer one stands beside another row.
             attempts = [
                 partial(

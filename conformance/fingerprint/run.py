@@ -13,7 +13,8 @@ from ...spec.oracle.referee import engine_name
 from .. import __version__
 from ..environment import environment
 from .attention import fingerprint_attention
-from .record import SCHEMA, Fingerprint, Record, Skipped
+from .consistency import consistency
+from .record import SCHEMA, Disagreement, Fingerprint, PathRecord, Record, Skipped
 from .rows import fingerprint_rows
 
 
@@ -25,7 +26,7 @@ def fingerprint(
     subjects: Sequence[Anything] | None = None,
     listen: Callable[[str], None] = lambda what: None,
 ) -> Record:
-    """Probe each subject in each dtype and return the record.
+    """Probe each subject in each dtype, compare the paths of each group with each other, and return the record.
 
     ``subjects``: values to probe instead of the targets. ``listen`` hears what is probed next. The softmax inside an
     attention is probed on its own only where it is named without the attention. Ctrl-C ends the run early; the record
@@ -44,6 +45,8 @@ def fingerprint(
     chosen = list(subjects) if subjects is not None else _alone(resolve_all(list(targets), specimens=specimens))
     found: list[Fingerprint] = []
     skipped: list[Skipped] = []
+    paths: list[PathRecord] = []
+    disagreements: list[Disagreement] = []
     complete = True
     try:
         for subject in chosen:
@@ -57,6 +60,7 @@ def fingerprint(
                     found.append(fingerprint_attention(subject, dtype))
                 else:
                     found.append(fingerprint_rows(subject, dtype))
+        paths, disagreements = consistency([s for s in chosen if isinstance(s, Attention)], dtypes, listen=listen)
     except KeyboardInterrupt:
         complete = False
     return Record(
@@ -67,6 +71,8 @@ def fingerprint(
         complete=complete,
         fingerprints=found,
         skipped=skipped,
+        paths=paths,
+        disagreements=disagreements,
         seconds=round(time.time() - started, 3),
     )
 

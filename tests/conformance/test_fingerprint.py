@@ -19,7 +19,14 @@ from hardmask.conformance.cli import main
 from hardmask.conformance.fingerprint import policy
 from hardmask.conformance.fingerprint.layouts import arranged, width
 from hardmask.conformance.fingerprint.record import Fingerprint, Record
-from hardmask.conformance.fingerprint.report import blocked_cell, isolation_cell, markdown, mask_cell, rows
+from hardmask.conformance.fingerprint.report import (
+    blocked_cell,
+    breach_lines,
+    isolation_cell,
+    markdown,
+    mask_cell,
+    rows,
+)
 from hardmask.conformance.fingerprint.run import fingerprint
 
 SCORES = np.array([0.0, 1.0, 2.0, 3.0])
@@ -133,7 +140,8 @@ def test_rows_of_minus_infinity() -> None:
         "uniform all": [0.25] * 4,
         "blocked keys": [0, 0, 0.5, 0.5],
         "zero": [0, 0, 0, 0],
-        "NaN": [np.nan] * 4,
+        "NaN": [np.nan, np.nan, 0, 0],
+        "partly NaN": [np.nan, 0, 0, 0],
         "other": [1, 0, 0, 0],
     }.items():
         assert policy.infinite_row(np.array(weights), mask, "float32") == name
@@ -180,7 +188,7 @@ def test_a_penalty_leaks_from_its_own_size_on() -> None:
     found = of(Subject("x.y", penalised(-1e4)))
     assert (found.blocked_weight, found.leaks_from, found.reading) == (0.0, 1e4, "shift")
     assert found.infinite_row == "blocked keys"
-    assert blocked_cell(found) == "0, leaks from 10000, shift"
+    assert blocked_cell(found) == "0, ≥1e4, shift"
     assert of(Subject("x.y", guarded)).leaks_from is None
 
 
@@ -286,10 +294,16 @@ def test_the_isolation_of_an_attention() -> None:
     assert {i.verdict for i in good.isolation} == {"kept"}
     assert {i.place for i in good.isolation} == {"blocked key", "blocked value", "cotangent of an empty row"}
     bad = of(attention(guarded, select=False))
-    assert isolation_cell(bad.isolation) == "K:vjp+jvp V:fwd+vjp+jvp g:vjp"
+    assert isolation_cell(bad.isolation) == "K:vj V:fvj g:v"
     value = next(i for i in bad.isolation if i.place == "blocked value" and i.poison == "NaN")
     assert (value.verdict, value.method, value.input["v"]) == ("reached", "forward", [[[["1"], ["nan"]]]])
     assert value.input["mask"] == [[[[True, False]]]]
+    record = fingerprint((), dtypes=("float32",), subjects=[attention(guarded, select=False)])
+    (line,) = [b for b in breach_lines(record) if "· forward ·" in b]
+    assert line.startswith(
+        "x.attention · forward · float32 · NaN at a blocked value: output[0, 0, 0, 0] is nan instead"
+    )
+    assert "v [[[[1], [nan]]]], mask [[[[True, False]]]]" in line
     assert good.allowed_nan == {"key": "visible", "value": "visible"}
 
 
@@ -340,6 +354,13 @@ def test_dtypes_that_answer_alike_share_a_line() -> None:
         ("numpy.additive-1e9", "float16"),
         ("numpy.additive-1e9", "bfloat16"),
     }
+
+
+def test_paths_stand_below_their_entry_point() -> None:
+    paths = [Subject(id, guarded) for id in ("user.f[a]", "user.f[b]", "user.g[c]", "user.f[d]", "user.h", "user.h[e]")]
+    found = fingerprint((), dtypes=("float32",), subjects=paths).fingerprints
+    names = [line[0] for line in rows(found, lambda f: (), "user.", nested=True)]
+    assert names == ["f", "  [a]", "  [b]", "g[c]", "f", "  [d]", "h", "  [e]"]
 
 
 def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
