@@ -41,20 +41,23 @@ ONE: Shape = (2, 2, 2, 1, 7, 4, 4)
 """One query, as in a decoding step."""
 
 
-def cases(dtype: str, seed: int) -> list[AttentionCase]:
-    """The problems that all paths of a group are given: every mask in one small shape, some in a square one, which is
-    all that some paths take, some with one query, and some where heads are grouped and lengths beyond a tile."""
-    square = ("full", "causal top-left", "padding", "all padding", "random", "one empty query", "causal and padding")
-    grouped = ("full", "causal top-left", "padding", "random", "one empty query", "first tile blocked")
-    return [
-        *(AttentionCase(dtype, SMALL, mask, "plain", seed) for mask in MASKS),
-        *(AttentionCase(dtype, SQUARE, mask, "plain", seed) for mask in square),
-        *(
-            AttentionCase(dtype, ONE, mask, "plain", seed)
-            for mask in ("full", "causal bottom-right", "padding", "random")
-        ),
-        *(AttentionCase(dtype, GROUPED, mask, "peaked", seed) for mask in grouped),
-    ]
+BROADCAST = ("heads alike", "batch alike", "keys alone")
+"""Families whose masks are handed over as small as they are. The others are expanded: to a compiler, a mask of another
+shape is another program."""
+
+
+def problems(dtype: str, seed: int, *, square: bool) -> Iterator[Problem]:
+    """What all paths of a group are given: every mask in one small shape, some with one query, and some where heads are
+    grouped and lengths beyond a tile; and in a ``square`` shape, where some path takes no other."""
+    for shape, masks, content in (
+        (SMALL, tuple(MASKS), "plain"),
+        (SQUARE, ("full", "causal top-left", "padding", "all padding", "random", "one empty query"), "plain"),
+        (ONE, ("full", "causal bottom-right", "padding", "random"), "plain"),
+        (GROUPED, ("full", "causal top-left", "padding", "random", "one empty query", "first tile blocked"), "peaked"),
+    ):
+        for mask in masks if square or shape != SQUARE else ():
+            made = AttentionCase(dtype, shape, mask, content, seed).build()
+            yield made if mask in BROADCAST else replace(made, mask=made.full_mask.copy())
 
 
 @dataclass
@@ -119,8 +122,8 @@ class _Group:
     def compare(self, dtype: str, seed: int) -> None:
         """Give all members the problems of a dtype."""
         members = [s for s in self.members if dtype in s.dtypes]
-        for case in cases(dtype, seed) if len(members) > 1 else ():
-            problem = case.build()
+        square = any("queries other than keys" in s.limits for s in members)
+        for problem in problems(dtype, seed, square=square) if len(members) > 1 else ():
             able = [s for s in members if takes(s, problem) and not limit_of(s, problem)]
             posed = Posed(problem)
             for method in METHODS:

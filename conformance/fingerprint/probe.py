@@ -147,12 +147,14 @@ def _apart(clean: Mapping[str, Array], other: Mapping[str, Array]) -> list[str]:
 
 def smallest(*attempts: Callable[[], list[Isolation]]) -> list[Isolation]:
     """Of attempts from the smallest input to the largest, what the first one that shows something has to show; an
-    entry that only a later attempt shows is taken from there."""
+    entry that only a later attempt shows, or that alone answers at all, is taken from there."""
     merged: dict[tuple[str, str, str], Isolation] = {}
     for attempt in attempts:
         for one in attempt():
             key = one.place, one.poison, one.method
-            if key not in merged or (merged[key].verdict == "kept" and one.verdict != "kept"):
+            old = merged.get(key)
+            unanswered = old is None or (old.verdict == "error" and not old.input)
+            if unanswered or (old is not None and old.verdict == "kept" and one.verdict != "kept"):
                 merged[key] = one
     return list(merged.values())
 

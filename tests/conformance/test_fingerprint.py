@@ -316,6 +316,16 @@ def test_a_fault_that_the_smallest_problem_does_not_show_is_found_on_the_next() 
     assert forward["NaN"].verdict == "kept" or len(forward["NaN"].input["k"][0][0]) == 4
 
 
+def test_a_path_that_fails_on_the_smallest_problem_is_asked_on_the_next() -> None:
+    def weights(s: Any, m: Any) -> Any:
+        if s.shape[-1] < 4:
+            raise ValueError("too small")
+        return guarded(s, m)
+
+    found = of(attention(weights)).isolation
+    assert {i.verdict for i in found} == {"kept"}
+
+
 def test_finite_constants_are_read_as_what_they_do() -> None:
     for penalty, dtype, reading in (
         (-1e4, "float64", "shift"),
