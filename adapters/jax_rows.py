@@ -20,9 +20,9 @@ from .specimens import leaks, policies
 from .subject import Array, Bools, Subject
 
 try:
-    from jax import enable_x64
+    from jax import enable_x64 as enable_x64
 except ImportError:  # before JAX 0.8
-    from jax.experimental import enable_x64
+    from jax.experimental import enable_x64 as enable_x64
 
 Formula = Callable[..., jax.Array]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import settings
 
-FRAMEWORKS = ("torch", "jax")
+FRAMEWORKS = ("torch", "jax", "flax")
 IN_CI = os.environ.get("CI", "").lower() in ("true", "1")
 
 settings.register_profile("local", deadline=None)
