@@ -24,10 +24,11 @@ from typing import Any
 
 from ..arithmetic import Arithmetic, first_maximum
 from .definitions_record import Definitions
-from .remainder import DECADES, Remainder, _context, _digits, _rounded_context
+from .remainder import DECADES, Remainder, digits_for, interval_context, rounded_context
 from .samples_heads import HeadSample, Table, head_samples
 
 _FAMILIES = ("partial", "an empty query and an unseen key", "causal", "all empty", "tie of all keys")
+_BOUND = "e^2/2 (V r^2/4 + V c/4 + U r/2)"
 _STEPS = tuple(decade for decade in DECADES if decade in (1, 2, 4, 8, 15, 26, 41, 50))
 
 
@@ -53,14 +54,14 @@ def measure(definitions: Definitions) -> Remainder:
             orders[order] += 1
         if failure:
             break
-    digits = _digits(DECADES[-1])
-    return Remainder(rows, steps, share, 10.0 ** -_STEPS[-1], digits, orders, failure, "its bound")
+    digits = digits_for(DECADES[-1])
+    return Remainder(rows, steps, share, 10.0 ** -_STEPS[-1], digits, orders, failure, _BOUND)
 
 
 def _measure_query(sample: HeadSample, i: int, order: int, definitions: Definitions) -> tuple[str | None, float, int]:
     share, previous = 0.0, None
     for count, decade in enumerate(_STEPS, start=1):
-        context = _context(_digits(decade)) if order else _rounded_context(_digits(decade))
+        context = interval_context(digits_for(decade)) if order else rounded_context(digits_for(decade))
         where = f"the remainder of query {i} of head '{sample.family}' at step 1e-{decade}"
         try:
             parts, bounds = _remainder(sample, i, decade, definitions, context)
@@ -75,7 +76,7 @@ def _measure_query(sample: HeadSample, i: int, order: int, definitions: Definiti
         share = max(share, *(float((part / bound).b) for part, bound in zip(parts, bounds, strict=True)))
         worst = context.mpf([max(part.a for part in parts), max(part.b for part in parts)])
         if previous is not None and previous[0] > 1:
-            short = _context(30)
+            short = interval_context(30)
             slope = short.log(previous[1] / worst) / short.log(10) / (decade - previous[0])
             # The next term of the expansion is smaller by the step, times what these numbers of size 2 make of it.
             if not abs(slope - order).b <= 1000 * short.mpf(10) ** -previous[0] + short.mpf(10) ** -20:

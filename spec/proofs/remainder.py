@@ -79,14 +79,16 @@ BASES = (
 
 
 @cache
-def _context(digits: int) -> MPIntervalContext:
+def interval_context(digits: int) -> MPIntervalContext:
+    """Intervals of that many digits."""
     context = MPIntervalContext()
     context.dps = digits
     return context
 
 
 @cache
-def _rounded_context(digits: int) -> MPContext:
+def rounded_context(digits: int) -> MPContext:
+    """Correctly rounded numbers of that many digits."""
     context = MPContext()
     context.dps = digits
     return context
@@ -103,15 +105,16 @@ def measure(function: str, definitions: Definitions) -> Remainder:
         share, steps = max(share, base_share), steps + base_steps
         orders[base.order] += failure is None
         if failure:
-            return Remainder(number + 1, steps, share, _smallest(), _digits(DECADES[-1]), orders, failure)
-    return Remainder(len(BASES), steps, share, _smallest(), _digits(DECADES[-1]), orders)
+            return Remainder(number + 1, steps, share, _smallest(), digits_for(DECADES[-1]), orders, failure)
+    return Remainder(len(BASES), steps, share, _smallest(), digits_for(DECADES[-1]), orders)
 
 
 def _smallest() -> float:
     return 10.0 ** -DECADES[-1]
 
 
-def _digits(decade: int) -> int:
+def digits_for(decade: int) -> int:
+    """The digits that show a remainder at the step ``10^-decade``."""
     # The remainder is of size 10^(-3 decade) at the least, below weights of size 1; and the wide row has weights
     # near 10^-26.
     return 100 + 3 * decade
@@ -123,11 +126,11 @@ def _measure_base(base: Base, function: str, definitions: Definitions) -> tuple[
     for count, decade in enumerate(DECADES, start=1):
         try:
             if base.order == 0:
-                parts, _ = _remainder(base, decade, function, definitions, _rounded_context(_digits(decade)))
+                parts, _ = _remainder(base, decade, function, definitions, rounded_context(digits_for(decade)))
                 if any(part != 0 for part in parts):
                     return f"the remainder of row '{base.family}' at step 1e-{decade} is not exactly 0", share, count
                 continue
-            context = _context(_digits(decade))
+            context = interval_context(digits_for(decade))
             parts, bound = _remainder(base, decade, function, definitions, context)
         except ArithmeticError as error:
             return f"{type(error).__name__} on the remainder of row '{base.family}'", share, count
@@ -137,9 +140,11 @@ def _measure_base(base: Base, function: str, definitions: Definitions) -> tuple[
             return f"{where} exceeds its bound", share, count
         share = max(share, float((worst / bound).b))
         if previous is not None and previous[0] > 1:
-            slope = _context(30).log(previous[1] / worst) / _context(30).log(10) / (decade - previous[0])
+            slope = (
+                interval_context(30).log(previous[1] / worst) / interval_context(30).log(10) / (decade - previous[0])
+            )
             distance = abs(slope - base.order).b
-            if not distance <= 10 * _context(30).mpf(10) ** -previous[0] + _context(30).mpf(10) ** -25:
+            if not distance <= 10 * interval_context(30).mpf(10) ** -previous[0] + interval_context(30).mpf(10) ** -25:
                 return f"{where} has order {float(slope.b):.6f}, not {base.order}", share, count
         previous = (decade, worst)
     return None, share, len(DECADES)

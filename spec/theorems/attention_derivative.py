@@ -77,6 +77,7 @@ PROOFS = (
             wrong.jvp_leaking,
         ),
         symbols=("g", "u"),
+        shifted=True,
         over="heads",
         differentiable="scaledDotProductAttention",
     ),

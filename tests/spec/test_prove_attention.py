@@ -9,7 +9,7 @@ import pytest
 
 from hardmask.spec import catalogue
 from hardmask.spec.attention import definitions
-from hardmask.spec.proofs import attention_remainder, numeric, symbolic, wrong_attention
+from hardmask.spec.proofs import attention_remainder, numeric, symbolic, wrong, wrong_attention
 from hardmask.spec.proofs.definitions_record import SHIPPED
 from hardmask.spec.proofs.locality import prove_locality
 from hardmask.spec.proofs.samples_heads import head_samples
@@ -95,6 +95,29 @@ def test_a_failed_lemma_fails_the_proof() -> None:
     leg = symbolic.prove_symbolic(proof, changed, max_n=3)
     assert not leg.passed
     assert "locality lemma" in str(leg.failure)
+
+
+@pytest.mark.parametrize(
+    ("function", "mistake", "key"),
+    [
+        ("centred", lambda w, g, ar: g, "scaledDotProductAttentionBackward"),
+        ("centred", lambda w, g, ar: g, "scaledDotProductAttentionJvp"),
+        ("hardMaskedSoftmaxSpec", wrong.matrix_inverted_mask, "scaledDotProductAttention"),
+        ("transpose", lambda a, columns: [[0 for _ in a] for _ in range(columns)], "jvp_backward_pairing"),
+        ("hardMaskedSoftmaxVecSpec", wrong.spec_uniform_when_empty, "attention_empty_row"),
+    ],
+)
+def test_a_mistake_inside_the_shipped_module_is_found(
+    function: str, mistake: Any, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prove_locality.cache_clear()
+    monkeypatch.setattr(definitions, function, mistake)
+    proof = catalogue.proofs()[key]
+    symbolic_leg = symbolic.prove_symbolic(proof, SHIPPED, max_n=3)
+    numeric_leg = numeric.prove_numeric(proof, SHIPPED)
+    prove_locality.cache_clear()
+    assert not symbolic_leg.passed
+    assert not numeric_leg.passed
 
 
 def test_the_remainder_keeps_bound_and_order() -> None:
