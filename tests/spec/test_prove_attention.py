@@ -68,11 +68,25 @@ def _mixing_columns(q: Any, k: Any, v: Any, mask: Any, scale: Any, ar: Any) -> A
     return [[x + row[0] if l else x for l, x in enumerate(row)] for row in rows]
 
 
+def _mixing_features(*args: Any) -> Any:
+    """Adds the first feature of every gradient of a query to the others."""
+    d_q, d_k, d_v = definitions.scaledDotProductAttentionBackward(*args)
+    return [[x + row[0] if a else x for a, x in enumerate(row)] for row in d_q], d_k, d_v
+
+
+def _tangent_of_wide_heads(*args: Any) -> Any:
+    """Is off by the number of features."""
+    rows = definitions.scaledDotProductAttentionJvp(*args)
+    return [[x * len(query) for x in row] for query, row in zip(args[0], rows, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("field", "broken", "sentence"),
     [
         ("scaledDotProductAttention", _squared, "is not that of its query"),
         ("scaledDotProductAttention", _mixing_columns, "sees more than two keys, a feature and a column"),
+        ("scaledDotProductAttentionBackward", _mixing_features, "sees more than two keys, a feature and a column"),
+        ("scaledDotProductAttentionJvp", _tangent_of_wide_heads, "without feature 0 is not the sum of the other terms"),
         ("scaledDotProductAttention", wrong_attention.attention_normalised_jointly, "not made of the queries alone"),
         ("scaledDotProductAttention", wrong_attention.attention_leaking, "changes when blocked keys go"),
         ("scaledDotProductAttentionBackward", wrong_attention.backward_mean_centred, "changes when blocked keys go"),
