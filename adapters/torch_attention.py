@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from . import torch_mha, torch_sdpa
+from . import torch_attention_compiled, torch_flex, torch_mha, torch_sdpa
 from .attention import Attention
+
+MODULES = (torch_sdpa, torch_mha, torch_flex, torch_attention_compiled)
 
 
 def subjects() -> list[Attention]:
     """All subjects, specimens included; opt-in ones compile only when they are called."""
-    return [*torch_sdpa.subjects(), *torch_mha.subjects()]
+    return [s for module in MODULES for s in module.subjects()]

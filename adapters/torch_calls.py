@@ -78,7 +78,6 @@ KERNELS = (
     "aten._native_multi_head_attention",
     "aten._scaled_dot_product_flash_attention_for_cpu",
     "aten._safe_softmax",
-    "flex_attention",
     "aten._softmax",
 )
 """Operations that tell attention kernels apart, the most telling first. ``_safe_softmax`` is called by the composite

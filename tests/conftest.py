@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import settings
 
-FRAMEWORKS = ("torch", "jax", "flax")
+FRAMEWORKS = ("torch", "jax", "flax", "onnxruntime")
 IN_CI = os.environ.get("CI", "").lower() in ("true", "1")
 
 settings.register_profile("local", deadline=None)

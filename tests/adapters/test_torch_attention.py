@@ -286,3 +286,40 @@ def test_a_reason_for_no_forward_mode_is_what_pytorch_says() -> None:
     mask = torch.ones(1, 1, 2, 2, dtype=torch.bool)
     with pytest.raises(NotImplementedError, match="_scaled_dot_product_flash_attention_for_cpu"):
         torch.func.jvp(lambda q: forced(SDPBackend.FLASH_ATTENTION, boolean)(q, q, q, mask, 1.0), (q,), (q,))
+
+
+@pytest.mark.parametrize("id", ["torch.flex_attention", "torch.sdpa[export]", "torch.sdpa[compile]"])
+def test_opt_in_paths_compute_attention(id: str) -> None:
+    subject = named(id)
+    assert subject.opt_in
+    assert "cannot" in subject.kernel
+    p = problem("float32", empty=True)
+    scale = scale_for(subject, p)
+    if "compile" in id:  # its backward pass takes the compiler as long again
+        found = {"output": subject.forward(p["q"], p["k"], p["v"], p["mask"], scale)}
+    else:
+        found = answers(subject, p, scale)
+    close(found, attention(p, scale), "float32")
+    assert not found["output"][0, :, 1].any()
+
+
+@pytest.mark.parametrize("id", ["torch.flex_attention", "torch.sdpa[export]"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_opt_in_paths_take_grouped_heads_and_other_values(id: str, dtype: str) -> None:
+    subject = named(id)
+    p = problem(dtype, (2, 4, 2, 6, 7, 8, 8))
+    close({"output": subject.forward(p["q"], p["k"], p["v"], p["mask"], 0.4)}, attention(p, 0.4), dtype)
+
+
+def test_flex_attention_raises_beyond_its_limits() -> None:
+    import torch
+
+    from hardmask.adapters.torch_flex import flex
+
+    for sizes in ((1, 1, 1, 3, 0, 4, 4), (1, 1, 1, 0, 3, 4, 4)):
+        p = problem("float32", sizes)
+        with pytest.raises((IndexError, RuntimeError)):
+            named("torch.flex_attention").forward(p["q"], p["k"], p["v"], p["mask"], 0.5)
+    x = torch.ones(1, 1, 3, 4, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="backward"):
+        flex(x, x, x, torch.ones(1, 1, 3, 3, dtype=torch.bool), 0.5)

@@ -13,7 +13,7 @@ import hardmask.adapters
 import hardmask.conformance
 import hardmask.spec
 
-FRAMEWORKS = ("torch", "jax")
+FRAMEWORKS = ("torch", "jax", "flax", "onnx", "onnxruntime")
 
 
 def modules() -> Iterator[str]:
