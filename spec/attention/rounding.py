@@ -225,9 +225,12 @@ class AttentionBudget:
         delta = delta + h.v.shape[2] * self._tiny
         error = self._centred(self._backward, value, e_g, delta)
         size = np.abs(self.truth.d_scores.value)
+        # It may be multiplied by the scale first: what underflows then is larger before.
+        enlarged = max(1.0, 1.0 / self._scale) if self._scale else 1.0
         if self.model.intermediate is not None:
-            error = error + self._between.storage_error(size + error) * 2.0
-        return np.where(h.mask, self._casting(size, error), 0.0)
+            error = error + 2.0 * self._between.storage_error(size + error)
+            error = error + enlarged * self._between.tiny_storage
+        return np.where(h.mask, self._casting(size, error, enlarged), 0.0)
 
     def _centred(
         self, e: Floats, g: Floats, e_g: Floats, delta: Floats | None = None, *, forward: bool = False
@@ -293,11 +296,11 @@ class AttentionBudget:
             error = error + self._between.storage_error(np.abs(value) + error)
         return error
 
-    def _casting(self, size: Floats, error: Floats) -> Floats:
-        """The error after the rounding to the cast format, if there is one."""
+    def _casting(self, size: Floats, error: Floats, enlarged: float = 1.0) -> Floats:
+        """The error after the rounding to the cast format, if there is one; ``enlarged``: factor of an underflow."""
         if self.model.cast is None:
             return error
-        bound = (size + error) * self.model.cast.u + self._cast.tiny_storage
+        bound = (size + error) * self.model.cast.u + enlarged * self._cast.tiny_storage
         return np.where(self.heads.mask, error + bound, 0.0)
 
     def _store(self, size: Floats, error: Floats) -> Floats:
