@@ -13,7 +13,8 @@ leave of ``b`` and ``E`` the errors of the operands,
     |a b - sum| <= sum_s |a_s| |tail_(count - s)(b)| + (|tail_count(a)| + E_a)(|b| + E_b) + |a| E_b
 
 in float64 products of magnitudes. Adding ``m`` exact matrices ``p`` in two words, the second one plainly, is off by at
-most ``m^2 2^-106 sum |p|``. Scaling may lose ``2^-1074`` of an entry below ``2^-1021`` of its row.
+most ``m^2 2^-106 sum |p|``. Parts of a bound below ``2^-500`` of their row are replaced by that much for each pair of
+numbers other than 0, which covers what scaling loses to underflow; products of subnormal numbers would be slow.
 
 **Balance.** Where the inner axis is that of the keys (or queries), entry ``j`` of the rows of ``a`` is multiplied by
 the size of row ``j`` of ``b`` first, and row ``j`` of ``b`` divided by it: powers of two, exact. A key that is huge
@@ -37,7 +38,9 @@ Ints = npt.NDArray[np.int32]
 _LEAST = -5000
 """Below the exponent of every float64."""
 
-_LOST = 2.0**-1073
+_SMALL = 2.0**-500
+"""Parts of a bound that are smaller, where rows are scaled to 1, are accounted for together."""
+
 _UU = 2.0**-106
 
 
@@ -59,7 +62,7 @@ def product(a: Exact, b: Exact, count: int, *, balanced: bool = False) -> Exact:
         zero = np.zeros(shape)
         return Exact(zero, zero, zero)
     bits = (53 - math.ceil(math.log2(inner))) // 2
-    a_exponents, b_exponents = _exponents(a.value), _exponents(b.value)
+    a_exponents, b_exponents = _exponents(a), _exponents(b)
     key = _top(b_exponents, -1) if balanced else np.zeros((1, 1, 1), np.int32)
     rows = _top(np.where(a_exponents == _LEAST, _LEAST, a_exponents + key.swapaxes(-1, -2)), -1)
     columns = _top(np.where(b_exponents == _LEAST, _LEAST, b_exponents - key), -2)
@@ -84,15 +87,17 @@ def product(a: Exact, b: Exact, count: int, *, balanced: bool = False) -> Exact:
             a_part = left[s]
             if a_part is not None and right_tails[count - s].any():
                 error += np.abs(a_part) @ right_tails[count - s]
-        error += products**2 * _UU * magnitude
+        pairs = (a_exponents != _LEAST).astype(np.float64) @ (b_exponents != _LEAST).astype(np.float64)
+        error += products**2 * _UU * magnitude + pairs * ((count + 3) * _SMALL)
         back = rows + columns
         value, small = np.ldexp(high, back), np.ldexp(low, back)
         return closed(value, small, np.ldexp(error * MARGIN, back) + 2.0**-1072)
 
 
-def _exponents(values: Floats) -> Ints:
-    """``e`` with ``2^(e-1) <= |value| < 2^e``, far below all for 0."""
-    return np.where(values != 0.0, np.frexp(values)[1], _LEAST).astype(np.int32)
+def _exponents(x: Exact) -> Ints:
+    """``e`` with ``|value| < 2^e`` and ``error < 2^e``, far below all where both are 0."""
+    size = np.maximum(np.abs(x.value), x.error)
+    return np.where(size > 0.0, np.frexp(size)[1], _LEAST).astype(np.int32)
 
 
 def _top(exponents: Ints, axis: int) -> Ints:
@@ -115,5 +120,5 @@ def _sliced(x: Exact, shift: Ints, bits: int, count: int) -> tuple[list[Floats |
             rest, low = two_sum(rest, low)
         parts.append(part if part.any() else None)
         tails.append(np.abs(rest) if low is None else np.abs(rest) + np.abs(low))
-    error = np.ldexp(x.error, shift) + _LOST
-    return parts, tails, error
+    error = np.ldexp(x.error, shift)
+    return parts, [np.where(tail < _SMALL, 0.0, tail) for tail in tails], np.where(error < _SMALL, 0.0, error)
