@@ -151,6 +151,7 @@ def subjects() -> list[Attention]:
         kernel="NumPy's own operations.",
         rows={"contract": "zero"},
     )
+    # Of no group: its empty rows are NaN, where the others have 0.
     additive = Attention(
         "numpy.attention[-inf]",
         attention_additive,
@@ -159,7 +160,6 @@ def subjects() -> list[Attention]:
         contract="nan",
         encoding="additive",
         unsupported=dict.fromkeys(("vjp", "jvp"), "NumPy does not differentiate, and nobody has written this by hand."),
-        group="numpy.attention",
         kernel="NumPy's own operations.",
     )
     return [
