@@ -1,17 +1,20 @@
 """An attention kernel as a masked softmax: what it does to rows, seen through the identity.
 
-With one query of length ``d`` per row, ``q = (1, 0, …)``, keys ``k_j = (s_j, 0, …)`` and the scale 1, the score of key
-``j`` is ``s_j`` exactly, whatever stands at other keys: every product but one is a product with 0. With the identity
-for values, the output is the row of weights, plus exact zeros. So is the VJP of the keys' first entries that of the
-scores, and their tangent that of the scores. Every theorem about rows is thereby checked through the kernel itself.
+Every row is a query: ``q`` holds the scores, and keys and values are the identity. With the scale 1 the score of key
+``j`` is the ``j``-th score exactly, since every other product is one with 0, and the output is the row of weights, plus
+exact zeros. So is the gradient of the query that of the scores, and its tangent theirs. Every theorem about rows is
+thereby checked through the kernel itself, tiles of queries and keys included.
 
-A kernel that fixes its scale to ``1 / sqrt d`` gets ``d = 16^k``, whose root and its root are powers of two, and
-``q = (sqrt d, 0, …)``: all products stay exact.
+A kernel that fixes its scale to ``1 / sqrt d`` gets ``d = 16^k``, and ``sqrt d`` times the identity for keys: the root
+of ``d`` and its own root are powers of two, so that all products stay exact wherever the scale is applied.
+
+A blocked score that is not finite is no such thing here: it would meet zeros in every product. What keys that are not
+finite do is :mod:`isolation <hardmask.conformance.attention.checks.promises>`, and is asked of the attention itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +23,14 @@ import numpy as np
 from .attention import Attention, AttentionAnswer
 from .subject import Array, Bools, Subject
 
-ENTRIES = 1 << 21
-"""Entries of the keys of one call, at most: rows go to the kernel in parts."""
+FINITE = "Through the identity a score that is not finite meets zeros in every product; see attention-isolation."
 
 
 def rows_through(attention: Attention) -> Subject:
     """The masked softmax that an attention kernel contains, as a subject of rows; its id ends in ``rows]``.
 
-    Declared fields of Subject stand in ``attention.rows``, where that is a mapping. The subject must take a Boolean
-    mask for every query, in its own encoding.
+    Declared fields of Subject stand in ``attention.rows``, where that is a mapping. The attention must take any Boolean
+    mask, in its own encoding.
 
     >>> from .attention import Attention
     >>> def sums(q, k, v, mask, scale):
@@ -55,6 +57,7 @@ def rows_through(attention: Attention) -> Subject:
             "convention": attention.convention,
             "unsupported": dict(attention.unsupported),
             "opt_in": attention.opt_in,
+            "finite_scores": FINITE,
             **declared,
         },
     )
@@ -67,63 +70,50 @@ class _Through:
     def forward(self, scores: Array, mask: Bools) -> Array:
         """The outputs, which are the weights."""
 
-        def part(rows: slice) -> Array:
-            answer = self.attention.forward(*self._problem(scores[rows], mask[rows]))
+        def weights() -> Any:
+            answer = self.attention.forward(*self._problem(scores, mask))
             return answer.output if isinstance(answer, AttentionAnswer) else answer
 
-        return self._joined(scores, part, lambda found, keys: np.asarray(found)[:, 0, 0, :keys])
+        return self._rows(scores, weights)
 
     def vjp(self, scores: Array, mask: Bools, cotangents: Array) -> Array:
-        """The pullback onto the first entries of the keys."""
+        """The gradient of the queries."""
         assert self.attention.vjp is not None
         pull = self.attention.vjp
-
-        def part(rows: slice) -> Array:
-            problem = self._problem(scores[rows], mask[rows])
-            g = np.zeros((*problem[2].shape[:2], 1, problem[2].shape[3]), scores.dtype)
-            g[:, 0, 0, : scores.shape[1]] = cotangents[rows]
-            return pull(*problem, g)[1]
-
-        # The score is the entry times 1, so that the two have one gradient.
-        return self._joined(scores, part, lambda found, _: np.asarray(found)[:, 0, :, 0])
+        g = self._padded(cotangents)
+        return self._rows(scores, lambda: pull(*self._problem(scores, mask), g)[0])
 
     def jvp(self, scores: Array, mask: Bools, tangents: Array) -> Array:
-        """The pushforward of the first entries of the keys."""
+        """The tangent of the outputs along that of the queries."""
         assert self.attention.jvp is not None
         push = self.attention.jvp
+        q, k, v, *rest = self._problem(scores, mask)
+        moved = self._padded(tangents), np.zeros_like(k), np.zeros_like(v)
+        return self._rows(scores, lambda: push(q, k, v, *rest, moved))
 
-        def part(rows: slice) -> Array:
-            problem = self._problem(scores[rows], mask[rows])
-            moved = np.zeros_like(problem[1])
-            moved[:, 0, :, 0] = tangents[rows]
-            return push(*problem, (np.zeros_like(problem[0]), moved, np.zeros_like(problem[2])))
+    @property
+    def _fixed(self) -> bool:
+        return "scale" in self.attention.limits
 
-        return self._joined(scores, part, lambda found, keys: np.asarray(found)[:, 0, 0, :keys])
-
-    def _width(self, keys: int) -> int:
-        width = max(1, keys)
-        return next(16**k for k in range(5) if 16**k >= width) if "scale" in self.attention.limits else width
+    def _padded(self, rows: Array) -> Array:
+        """Rows as queries, with zeros up to the width."""
+        keys = rows.shape[1]
+        width = next(16**k for k in range(6) if 16**k >= keys) if self._fixed else max(1, keys)
+        q = np.zeros((1, 1, len(rows), width), rows.dtype)
+        q[0, 0, :, :keys] = rows
+        return q
 
     def _problem(self, scores: Array, mask: Bools) -> tuple[Array, Array, Array, Bools, float]:
-        rows, keys = scores.shape
-        width = self._width(keys)
-        scale = width**-0.5 if "scale" in self.attention.limits else 1.0
-        q = np.zeros((rows, 1, 1, width), scores.dtype)
-        q[..., 0] = 1.0 / scale
-        k = np.zeros((rows, 1, keys, width), scores.dtype)
-        k[:, 0, :, 0] = scores
-        v = np.zeros((rows, 1, keys, width), scores.dtype)
-        v[:, 0, np.arange(keys), np.arange(keys)] = 1.0
-        return q, k, v, mask[:, None, None, :], scale
+        q = self._padded(scores)
+        width, keys = q.shape[3], scores.shape[1]
+        scale = width**-0.5 if self._fixed else 1.0
+        v = np.zeros((1, 1, keys, width), scores.dtype)
+        v[0, 0, np.arange(keys), np.arange(keys)] = 1.0
+        k = (v * np.asarray(1.0 / scale, scores.dtype)).astype(scores.dtype)
+        return q, k, v, mask[None, None], scale
 
-    def _joined(self, scores: Array, part: Callable[[slice], Any], weights: Callable[[Any, int], Array]) -> Array:
-        rows, keys = scores.shape
-        if not keys and "no keys" in self.attention.limits:
-            return np.zeros((rows, 0), scores.dtype)
-        parts = [weights(part(rows), keys) for rows in self._parts(rows, keys)]
-        return np.concatenate(parts) if parts else np.zeros((0, keys), scores.dtype)
-
-    def _parts(self, rows: int, keys: int) -> Iterator[slice]:
-        step = max(1, ENTRIES // max(1, keys * self._width(keys)))
-        for start in range(0, rows, step):
-            yield slice(start, min(rows, start + step))
+    def _rows(self, scores: Array, call: Callable[[], Any]) -> Array:
+        """The part of an answer that belongs to the keys; nothing where the kernel takes no keys and there are none."""
+        if not scores.shape[1] and "no keys" in self.attention.limits:
+            return np.zeros(scores.shape, scores.dtype)
+        return np.asarray(call())[0, 0, :, : scores.shape[1]]

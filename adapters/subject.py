@@ -80,6 +80,7 @@ class Subject:
       some dtypes only, name them.
     - ``tier_other_axis``: entries that are added to ``tier`` along any axis but the last, where another kernel runs.
     - ``role``: a ``specimen`` is a deliberate policy shipped for demonstration and runs only when it is named.
+    - ``finite_scores``: why blocked scores that are not finite cannot be put to it; rows that hold one are left out.
     - ``opt_in``: why the subject runs only when an id or a glob names it, for instance because it takes long.
     - ``convention``: what True means in the entry point's own mask, for the record; the functions translate.
     - ``unsupported``: reasons, keyed by method or dtype, for what the subject cannot do.
@@ -107,6 +108,7 @@ class Subject:
     operation: Literal["masked-softmax"] = "masked-softmax"
     any_axis: bool | tuple[str, ...] = False
     tier_other_axis: Mapping[str, str] = field(default_factory=dict)
+    finite_scores: str = ""
     opt_in: str = ""
 
     def __post_init__(self) -> None:

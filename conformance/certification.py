@@ -8,66 +8,28 @@ from concurrent.futures import BrokenExecutor, Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from ..adapters.registry import resolve, versions
+from ..adapters.attention import Attention
+from ..adapters.registry import Anything, resolve_all
 from ..adapters.subject import Subject
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES
 from ..spec.oracle.audit import Audit
-from ..spec.oracle.referee import engine_name
-from . import __version__
 from .cases import EFFORTS, plan
-from .certificate import SCHEMA, sealed
-from .checks import SERVED_BY
 from .conclusion import conclusion
-from .environment import environment
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
-from .finding import (
-    AuditRecord,
-    Certificate,
-    CustomModel,
-    Finding,
-    Measured,
-    SubjectRecord,
-    SweepRecord,
-    combine,
-)
+from .finding import Certificate, Finding, Measured, SweepRecord
 from .minimise import minimised
-from .promises import declared
+from .records import certificate_of
 from .runner import CaseJudged, Event, Policy, Results, run, run_on, wanted
 from .suite_fault import SuiteFault
 from .verdicts import accuracies, findings
 
+if TYPE_CHECKING:
+    from .attention.runner import AnyCase, AttentionResults
+
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
-
-ISOLATED = (
-    "The isolated operation was judged on the rows listed here. That a whole model lets no information through by "
-    "other ways is not shown."
-)
-
-SAMPLED = (
-    "Floating-point rows{beyond} were sampled, not enumerated: agreement on them is evidence, and the seed reproduces "
-    "it. The theorems themselves are proved by 'hardmask prove'.",
-    "Other versions, devices, shapes and execution paths of the same framework were not run. Other axes, ranks and "
-    "orders in memory were run for subjects that take any axis, and only those that the family of a finding names.",
-)
-"""What a run that samples rows does not show."""
-
-ENUMERATED = (
-    "Only what the sweeps name was enumerated: rows of one to three keys in a 16-bit format. Longer rows, other dtypes "
-    "and forward-mode derivatives are judged on sampled rows, by a run without --exhaustive.",
-    "Other versions, devices, execution paths, axes and ranks were not run.",
-)
-"""What a run that does nothing but enumerate rows does not show."""
-
-NEVER = (
-    "These declarations have proof legs only, and no floating-point check: numerator, denominator, weights, "
-    "derivative, the causal-mask lemmas, the second derivative, and the declarations of attention.",
-    "Shift, permutation, truncation and non-interference are compared on the weights; the derivatives of such rows are "
-    "judged against their true values, and compared by 'hardmask metamorphic'.",
-    "Masked attention, log-softmax and dropout are not judged.",
-)
-"""What no run shows."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +97,7 @@ def certify(
     *,
     listen: Callable[[Event | PieceDone], None] = lambda event: None,
     executor: Executor | None = None,
-    subjects: Sequence[Subject] | None = None,
+    subjects: Sequence[Anything] | None = None,
     minimise: bool = True,
 ) -> Report:
     """Judge what the request names and return the report.
@@ -154,7 +116,9 @@ def certify(
     (0, 'pass')
     """
     started = time.time()
-    chosen = list(subjects) if subjects is not None else resolve(list(request.targets), specimens=request.specimens)
+    given = list(subjects) if subjects is not None else resolve_all(request.targets, specimens=request.specimens)
+    chosen = [s for s in given if isinstance(s, Subject)]
+    attentions = [s for s in given if isinstance(s, Attention)]
     planned = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
     cases = [c for c in planned if wanted(c, chosen)]
     results: Results = {}
@@ -163,7 +127,19 @@ def certify(
         events = run(chosen, cases, request.policy, results)
     else:
         events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
-    if request.effort == "deep":
+    attended: AttentionResults = {}
+    problems = _problems(request, attentions)
+    if problems:
+        from .attention import runner as attention
+
+        here = executor is None or subjects is not None
+        more_events = (
+            attention.run(attentions, problems, request.policy, attended)
+            if here or executor is None
+            else attention.run_on(executor, request.targets, request.specimens, problems, request.policy, attended)
+        )
+        events = chain(events, more_events)
+    if request.effort == "deep" and chosen:
         events = chain(events, _searches(request, chosen, results, executor if subjects is None else None))
     complete, broken, audit = True, "", Audit()
     try:
@@ -192,12 +168,18 @@ def certify(
         broken = "A worker process died (a crash in a backend, or too little memory)"
     found: list[Finding] = []
     accuracy: list[Measured] = []
+    on_attention: list[Finding] = []
     more: list[Finding] = []
     sweeps: list[SweepRecord] = []
     try:
         if request.sampled:
             found.extend(findings(chosen, request.dtypes, results))
             accuracy.extend(accuracies(chosen, request.dtypes, results))
+        if problems:
+            from .attention.verdicts import attention_accuracies, attention_findings
+
+            on_attention.extend(attention_findings(attentions, request.dtypes, attended))
+            accuracy.extend(attention_accuracies(attentions, request.dtypes, attended))
         if request.enumeration is not None:
             more, sweeps = sweep_findings(chosen, request.enumeration, request.policy, request.seed, swept)
     except KeyboardInterrupt:
@@ -206,11 +188,31 @@ def certify(
         # An interruption from here on loses minimal rows only.
         with suppress(KeyboardInterrupt):
             found = minimised(found, chosen, results, request.policy, cases)
-    certificate = _certificate(request, chosen, [*found, *more], accuracy, sweeps, audit, complete, started)
+            if problems:
+                from .attention.minimised import attention_minimised
+
+                on_attention = attention_minimised(on_attention, attentions, attended, request.policy)
+    certificate = certificate_of(
+        request, given, [*found, *on_attention, *more], accuracy, sweeps, audit, complete, started
+    )
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
     code, reason = conclusion(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
+
+
+def _problems(request: Request, subjects: Sequence[Attention]) -> list[AnyCase]:
+    """The attention problems of a run; without attention nothing of it is loaded."""
+    if not subjects or not request.sampled:
+        return []
+    from .attention.known import reported
+    from .attention.plan import plan_attention
+    from .attention.runner import wanted as taken
+
+    planned: list[AnyCase] = [*plan_attention(request.effort, request.seed, request.dtypes, request.rounds)]
+    if request.effort != "smoke":
+        planned += [case for case in reported() if case.dtype in request.dtypes]
+    return [case for case in planned if taken(case, subjects)]
 
 
 def _searches(
@@ -229,83 +231,6 @@ def _searches(
         targets=request.targets,
         specimens=request.specimens,
     )
-
-
-def _certificate(
-    request: Request,
-    subjects: Sequence[Subject],
-    found: list[Finding],
-    accuracy: list[Measured],
-    sweeps: list[SweepRecord],
-    audit: Audit,
-    complete: bool,
-    started: float,
-) -> Certificate:
-    names = [declared(key) for key in SERVED_BY]
-    return sealed(
-        Certificate(
-            schema=SCHEMA,
-            hardmask=__version__,
-            environment=environment(versions(subjects), engine_name()),
-            seed=request.seed,
-            request={
-                "effort": request.effort if request.sampled else None,
-                "rounds": request.rounds,
-                "dtypes": list(request.dtypes),
-                "contract": request.contract,
-                "require": list(request.require),
-                "exhaustive": None if request.enumeration is None else request.enumeration.record,
-            },
-            complete=complete,
-            digest="",
-            declarations={
-                d.name: {"statement": d.statement, "plain": d.plain, "fingerprint": d.fingerprint} for d in names
-            },
-            subjects=[_record(request, s, found) for s in subjects],
-            findings=found,
-            sweeps=sweeps,
-            audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
-            measured=accuracy,
-            not_shown=_not_shown(request),
-            times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
-        )
-    )
-
-
-def _not_shown(request: Request) -> list[str]:
-    if not request.sampled:
-        return [ISOLATED, *ENUMERATED, *NEVER]
-    beyond = "" if request.enumeration is None else ", but for those that the sweeps name,"
-    return [ISOLATED, SAMPLED[0].format(beyond=beyond), *SAMPLED[1:], *NEVER]
-
-
-def _record(request: Request, subject: Subject, found: list[Finding]) -> SubjectRecord:
-    return SubjectRecord(
-        id=subject.id,
-        adapter=subject.adapter,
-        role=subject.role,
-        path=subject.path,
-        contract=request.policy.contract_of(subject),
-        declared_contract=subject.contract,
-        convention=subject.convention,
-        tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
-        custom=_custom(request, subject),
-        methods=list(subject.methods),
-        dtypes=list(subject.dtypes),
-        promises=sorted(subject.promises),
-        any_axis=[d for d in subject.dtypes if subject.takes_axis(d)],
-        tier_other_axis=dict(subject.tier_other_axis),
-        unsupported=dict(subject.unsupported),
-        verdict=combine(f.verdict for f in found if f.subject == subject.id),
-    )
-
-
-def _custom(request: Request, subject: Subject) -> dict[str, CustomModel]:
-    if not any(subject.custom(m, d) for d in subject.dtypes for m in subject.methods):
-        return {}
-    from .custom import custom_models  # with all the mutants: only where they are needed
-
-    return custom_models(subject, request.seed)
 
 
 __all__ = ["Report", "Request", "SuiteFault", "certify"]

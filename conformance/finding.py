@@ -56,6 +56,33 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enclosure: list[str] | None = None
 
 
+class AttentionWitness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The attention problem on which a finding rests.
+
+    ``problem`` reproduces it from the seed, ``sizes`` are ``(B, H, G, Lq, Lk, d, dv)``, ``index`` is the place in the
+    ``quantity``, whose last entry is -1 where the vector as a whole is at fault. Failures also carry ``returned``, the
+    enclosure of the ``exact`` value, and the arrays, flattened in C order, as hexadecimal floats (exact), where these
+    are few enough to be read.
+    """
+
+    problem: str
+    sizes: list[int]
+    quantity: str = ""
+    index: list[int] = []
+    returned: str | None = None
+    exact: list[str] | None = None
+    error: float | None = None
+    budget: float | None = None
+    scale: str | None = None
+    mask: list[bool] | None = None
+    q: list[str] | None = None
+    k: list[str] | None = None
+    v: list[str] | None = None
+    cotangent: list[str] | None = None
+    tangents: list[list[str]] | None = None
+    note: str = ""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What one declaration came to for one subject, dtype and case family.
 
@@ -63,7 +90,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     meet them. ``elements``: entries of the checked rows. ``ratio`` is the largest ``error / budget``, null where the
     budget is 0 or the error is not a number; ``error`` and ``budget`` belong to the witness. ``enclosure``: bounds of
     the true value at the witness, as decimal strings. ``minimal``: the smallest row found that fails in the same way;
-    at most one for each subject and declaration.
+    at most one for each subject and declaration. For attention, ``attention`` and ``smallest`` hold the problem and the
+    smallest problem in their place, and ``checked``, ``failed``, ``unmet`` count vectors: queries, or keys.
     """
 
     subject: str
@@ -83,6 +111,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     enclosure: list[str] | None = None
     witness: Witness | None = None
     minimal: Witness | None = None
+    attention: AttentionWitness | None = None
+    smallest: AttentionWitness | None = None
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -151,6 +181,8 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``custom``: the model of each ``method:dtype`` that is judged by one which admits more than its tier.
     ``any_axis``: the dtypes in which it was judged along other axes too, with ``tier_other_axis`` added to ``tier``.
+    For attention: the ``encoding`` of the mask, the declared ``causal`` alignment, the ``group`` of paths that should
+    agree, the ``limits`` with their reasons, how the path is forced (``kernel``), and which kernel ``ran``.
     """
 
     id: str
@@ -169,6 +201,13 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     tier_other_axis: dict[str, str]
     unsupported: dict[str, str]
     verdict: Verdict
+    operation: str = "masked-softmax"
+    encoding: str = ""
+    causal: str = ""
+    group: str = ""
+    limits: dict[str, str] = {}
+    kernel: str = ""
+    ran: str = ""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):

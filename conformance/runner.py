@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import cast
+from typing import Protocol, cast
 from uuid import uuid4
 
 import numpy as np
 
+from ..adapters.attention import Attention
 from ..adapters.registry import resolve
 from ..adapters.subject import Method, Subject
 from ..spec.batch import Batch
@@ -23,7 +24,7 @@ from .checks import CHECKS, SERVED_BY, layouts
 from .checks.facts import fact
 from .checks.forward import VALUES
 from .diagnosis import weights_fault
-from .judgement import Tally
+from .judgement import Outcome, Tally
 from .measure import Measures, measured
 from .tally import Tallies, count
 from .truth import SIDES, Truth
@@ -48,16 +49,25 @@ class Policy:
     required: frozenset[str] = frozenset()
     measure: bool = True
 
-    def contract_of(self, subject: Subject) -> str:
+    def contract_of(self, subject: Subject | Attention) -> str:
         """The contract under which a subject is judged."""
         return self.contract or subject.contract
+
+
+class Named(Protocol):
+    """A batch or a problem that a run consists of."""
+
+    @property
+    def key(self) -> str:
+        """Names it; together with the seed it reproduces it."""
+        ...
 
 
 @dataclass(frozen=True)
 class CaseStarted:
     """A batch is about to be judged; ``index`` counts from 0."""
 
-    case: Case
+    case: Named
     index: int
     total: int
 
@@ -66,7 +76,7 @@ class CaseStarted:
 class CaseJudged:
     """A batch was judged for every subject, by a truth that was audited."""
 
-    case: Case
+    case: Named
     index: int
     total: int
     audit: Audit
@@ -134,6 +144,8 @@ def judge_subject(
     checks = CHECKS if case.layout is None else (layouts.check,)
     judged = [(check, outcome) for check in checks for outcome in check(view)]
     # The strongest tier is measured on plain rows, whose tier is the one that it is compared with.
+    if subject.finite_scores:
+        judged = [(check, _finite(view, outcome)) for check, outcome in judged]
     measuring = policy.measure and case.layout is None
     for outcome in measured(view, judged, known) if measuring else [outcome for _, outcome in judged]:
         count(outcome, truth.batch, tallies, named=named)
@@ -144,6 +156,17 @@ def judge_subject(
             if tally is not None and tally.unmet and not tally.checked:
                 tally.facts.append(fact(view, family))
     return tallies
+
+
+def _finite(view: View, outcome: Outcome) -> Outcome:
+    """The outcome without the rows that hold a blocked score which is not finite."""
+    left_out = np.any(~view.batch.mask & ~np.isfinite(view.batch.scores64), axis=1)
+    unmet = left_out & outcome.applies
+    if not unmet.any():
+        return outcome
+    applies = outcome.applies & ~left_out
+    earlier = unmet if outcome.unmet is None else unmet | outcome.unmet
+    return replace(outcome, applies=applies, failed=outcome.failed & applies, unmet=earlier)
 
 
 def count_faults(case: Case, view: View, tallies: Tallies) -> None:

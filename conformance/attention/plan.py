@@ -182,7 +182,7 @@ PREFIXED = (SQUARE, "causal top-left", "plain", "contiguous")
 
 
 def plan_attention(effort: str, seed: int, dtypes: Sequence[str], rounds: int | None = None) -> list[AttentionCase]:
-    """The attention problems of a run, dtype by dtype; ``rounds`` repeats them with other numbers.
+    """The drawn problems of a run, dtype by dtype; ``rounds`` repeats them with other numbers.
 
     >>> len({c.shape for c in plan_attention("default", 0, ["float32"])})
     12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -132,4 +133,5 @@ def _described(problem: Problem, whole: Problem) -> Problem:
 def _rounded(problem: Problem, name: str, digits: int) -> Problem:
     array: Array = getattr(problem, name)
     with np.errstate(all="ignore"):
-        return replace(problem, **{name: np.round(array.astype(np.float64), digits).astype(array.dtype)})
+        changed: dict[str, Any] = {name: np.round(array.astype(np.float64), digits).astype(array.dtype)}
+    return replace(problem, **changed)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from ...spec.attention.tiers import ladder as attention_ladder
 from ...spec.rounding import ladder
 from ..finding import Certificate, Finding, Measured, Verdict, combine
 from ..measure import NONE
@@ -90,7 +91,8 @@ def weakest_by_dtype(certificate: Certificate, subject: str) -> dict[str, Measur
 
 
 def _weakness(m: Measured) -> tuple[float, float]:
-    steps = ladder(m.dtype)
+    # The tiers of attention that have no namesake among those of rows are weaker than those that have.
+    steps = list(dict.fromkeys((*ladder(m.dtype), *attention_ladder(m.dtype))))
     if m.strongest in steps:
         return steps.index(m.strongest), max(m.growth.values(), default=0.0)
     return len(steps) + (m.strongest == NONE), max(m.growth.values(), default=0.0)
@@ -119,17 +121,18 @@ def tables(certificate: Certificate, width: int = NAMES + COLUMNS * CELL) -> Ite
     by_cell: dict[tuple[str, str], list[Finding]] = {}
     for f in certificate.findings:
         by_cell.setdefault((f.declaration, f.subject), []).append(f)
-    for adapter in dict.fromkeys(s.adapter for s in certificate.subjects):
-        mine = [s for s in certificate.subjects if s.adapter == adapter]
+    for adapter, operation in dict.fromkeys((s.adapter, s.operation) for s in certificate.subjects):
+        mine = [s for s in certificate.subjects if (s.adapter, s.operation) == (adapter, operation)]
+        named = {name for name, subject in by_cell if subject in {s.id for s in mine}}
         for start in range(0, len(mine), columns):
             part = mine[start : start + columns]
             table = Table(title=None, show_lines=False, pad_edge=False, box=None, header_style="bold")
-            table.add_column(adapter, no_wrap=True)
+            table.add_column(adapter if operation == "masked-softmax" else f"{adapter}, attention", no_wrap=True)
             for s in part:
                 # As text: rich would take the brackets of a path for markup and drop them.
                 table.add_column(Text(s.id.removeprefix(adapter + ".")), overflow="fold")
             table.add_row("contract", *(Text(s.contract, style="cyan") for s in part))
-            for name in certificate.declarations:
+            for name in (n for n in certificate.declarations if n in named):
                 table.add_row(short_name(name), *(cell(by_cell.get((name, s.id), [])) for s in part))
             table.add_section()
             table.add_row("strongest tier that holds", *(Text(kept(certificate, s.id)) for s in part))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..finding import IN_COMPANY, Certificate, Finding, Witness
+from ..finding import IN_COMPANY, AttentionWitness, Certificate, Finding, Witness
 from .matrix import SHORT, short_name, used
 
 SHAPE = re.compile(r"(\w+ rows of shape |shape |for scores of shape )\([^)]*\)|returned \w+ for \w+ scores")
@@ -24,6 +24,9 @@ HINTS = {
     "no valid flag": "the contract 'zero+valid' asks forward to return Answer(weights, valid)",
     "not normalised": "the weights do not sum to 1 within the rounding of the sum and the division",
     "centring lost": "the gradient is w * g, without subtracting <w, g>",
+    "mean of values": "every key got the same weight, the forbidden ones too",
+    "mask ignored": "the output is that of attention without a mask",
+    "scale missing": "the gradient is that of the scores, not multiplied by the scale",
 }
 """What a diagnosis usually means."""
 
@@ -44,6 +47,11 @@ SPECIFIC = (
     "derivative_apply",
     "row-sum",
     "spec_eq_weights",
+    "attention-empty-row",
+    "attention-blocked-gradient-zero",
+    "attention-non-interference",
+    "scaledDotProductAttentionBackward",
+    "scaledDotProductAttention",
 )
 """Declarations from the most telling to the least: a fault is explained by the first of these that it violates."""
 
@@ -74,7 +82,14 @@ def _clearness(f: Finding) -> tuple[float, ...]:
     scores = shown.scores if shown is not None and shown.scores else []
     plain = sum(abs(float.fromhex(s)) > 100.0 or "n" in s for s in scores)
     specific = next((i for i, name in enumerate(SPECIFIC) if f.declaration.endswith(name)), len(SPECIFIC))
-    return (float(f.minimal is None), float(specific), float(keys < 2), float(keys), float(plain), -(f.ratio or 0.0))
+    return (
+        float(f.minimal is None and f.smallest is None),
+        float(specific),
+        float(keys < 2),
+        float(keys),
+        float(plain),
+        -(f.ratio or 0.0),
+    )
 
 
 def block(group: Sequence[Finding], certificate: Certificate) -> str:
@@ -95,9 +110,12 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
     shown = f.minimal or f.witness
     if shown is not None and shown.scores is not None:
         lines += row(shown, minimal=f.minimal is not None)
+    if f.attention is not None:
+        lines += problem(f.smallest or f.attention, smallest=f.smallest is not None)
     if f.verdict == "fail":
         lines.append(f"  error      {_amount(f)}")
-        lines.append(f"  rows       {f.failed} of {f.checked} failed in this family; tier {f.tier}")
+        what = "rows" if f.attention is None else "vectors"
+        lines.append(f"  {what:<10} {f.failed} of {f.checked} failed in this family; tier {f.tier}")
     others = sorted({short_name(g.declaration) for g in group} - {short_name(f.declaration)})
     dtypes = [SHORT[d] for d in SHORT if d in {g.dtype for g in group}]
     plural = "s" if len(group) > 1 else ""
@@ -119,7 +137,9 @@ def _hint(f: Finding) -> str | None:
 
 
 def _amount(f: Finding) -> str:
-    error, budget = (f.error, f.budget) if f.minimal is None else (f.minimal.error, f.minimal.budget)
+    error, budget = f.error, f.budget
+    if least := f.minimal or f.smallest:
+        error, budget = least.error, least.budget
     if error is None:
         return "not a number"
     if not budget:
@@ -154,6 +174,32 @@ def row(w: Witness, *, minimal: bool = False) -> list[str]:
     remarks.append(f"smallest row found, from {place}" if minimal else place)
     if IN_COMPANY in w.note:
         remarks.append(IN_COMPANY)
+    lines.append(f"             ({'; '.join(remarks)})")
+    return lines
+
+
+NUMBERS = 12
+"""Numbers shown of one array of a problem."""
+
+
+def problem(w: AttentionWitness, *, smallest: bool = False) -> list[str]:
+    """An attention problem: its sizes, its arrays where they are small, and the place at fault."""
+    batch, heads, groups, queries, keys, width, value_width = w.sizes
+    sizes = f"B={batch} H={heads} Lq={queries} Lk={keys} d={width}"
+    sizes += f" G={groups}" if groups != heads else ""
+    sizes += f" dv={value_width}" if value_width != width else ""
+    lines = [f"  problem    {sizes}" + ("" if w.scale is None else f", scale {float.fromhex(w.scale):.6g}")]
+    for name, array in (("q", w.q), ("k", w.k), ("v", w.v), ("cotangent", w.cotangent)):
+        if array is not None and len(array) <= NUMBERS and (name != "cotangent" or w.quantity.startswith("d")):
+            lines.append(f"  {name:<10} " + " ".join(_short(x) for x in array))
+    if w.mask is not None and len(w.mask) <= 4 * NUMBERS and keys:
+        rows = ["".join("T" if x else "F" for x in w.mask[i : i + keys]) for i in range(0, len(w.mask), keys)]
+        lines.append("  mask       " + " ".join(rows))
+    if w.returned is not None and w.index and w.index[-1] >= 0:
+        place = ",".join(map(str, w.index))
+        true = "" if w.exact is None else f", true {float(w.exact[0]):.8g}"
+        lines.append(f"  returned   {w.quantity}[{place}] = {float.fromhex(w.returned):.8g}{true}")
+    remarks = [f"smallest problem found, from {w.problem}" if smallest else w.problem, *([w.note] if w.note else [])]
     lines.append(f"             ({'; '.join(remarks)})")
     return lines
 

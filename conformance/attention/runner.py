@@ -1,0 +1,167 @@
+"""Run attention problems against the subjects and tell what happened, as a stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import cache
+
+from ...adapters.attention import Attention
+from ...adapters.registry import resolve_all
+from ...spec.attention.audit import audit_truth
+from ...spec.attention.tiers import model
+from ...spec.contracts import contract
+from ...spec.oracle.audit import Audit
+from ..runner import CaseJudged, CaseStarted, Event, Policy
+from ..suite_fault import SuiteFault
+from .agreement import agreement
+from .calls import limit_of, takes
+from .checks import CHECKS, SERVED_BY, relations
+from .judgement import AttentionTallies, AttentionTally, Judged, count
+from .known import Reported
+from .plan import AttentionCase
+from .rejects import rejects
+from .view import AttentionView, Known
+
+AnyCase = AttentionCase | Reported
+
+AttentionResults = dict[tuple[str, str], AttentionTallies]
+"""Keyed by subject id and dtype."""
+
+LIMITED = "scaledDotProductAttention"
+"""The declaration under which such problems are listed."""
+
+BEYOND = "beyond a limit: "
+"""Begins the family of problems that a subject says it does not take."""
+
+
+def wanted(case: AnyCase, subjects: Sequence[Attention]) -> list[Attention]:
+    """The subjects that have the dtype of a problem."""
+    return [s for s in subjects if case.dtype in s.dtypes]
+
+
+def prepare(case: AnyCase, subjects: Sequence[Attention]) -> Known:
+    """Build a problem, compute its truth and the budgets of the declared tiers, and audit it.
+
+    Raises SuiteFault when the oracle fails its audit.
+    """
+    known = Known(case.build())
+    for tier in {s.tier_for(m, case.dtype) for s in wanted(case, subjects) for m in s.methods}:
+        known.budget(model(tier, case.dtype))
+    known.audit = audit_truth(known.truth, case.seed)
+    if known.audit.outside:
+        raise SuiteFault(
+            f"The oracle states an error that it does not keep ({case.key}): the referee puts {known.audit.outside} of "
+            f"{known.audit.checked} audited entries outside. Please report this as a fault of hardmask."
+        )
+    return known
+
+
+def judge_all(case: AnyCase, subjects: Sequence[Attention], policy: Policy, known: Known) -> AttentionResults:
+    """Judge one problem for every subject that takes it, and the paths of each group against each other."""
+    results: AttentionResults = {}
+    views: list[AttentionView] = []
+    for subject in wanted(case, subjects):
+        if not takes(subject, known.problem):
+            continue
+        tallies = results.setdefault((subject.id, case.dtype), {})
+        limit = limit_of(subject, known.problem)
+        if limit:
+            tally = tallies.setdefault((LIMITED, BEYOND + limit), AttentionTally(tier=""))
+            tally.facts = [subject.limits[limit]]
+            continue
+        declared = contract(policy.contract_of(subject))
+        view = AttentionView(subject, declared, known, policy.required)
+        if declared.kind == "reject" and known.problem.empty.any():
+            count(rejects(view), known.problem, tallies)
+            continue
+        outcomes: list[Judged] = [o for check in CHECKS for o in check(view)]
+        if case.related:
+            outcomes += relations.check(view)
+        count(outcomes, known.problem, tallies)
+        _count_faults(view, tallies)
+        views.append(view)
+    for subject, outcomes in agreement(views):
+        count(outcomes, known.problem, results[subject.id, case.dtype])
+    return results
+
+
+def _count_faults(view: AttentionView, tallies: AttentionTallies) -> None:
+    """Turn calls that gave no usable answer into errors of every declaration that they serve."""
+    family = view.problem.family
+    for method, fault in view.faults.items():
+        for name, served in SERVED_BY.items():
+            if any(method in s.split("+") for s in served):
+                tally = tallies.setdefault((name, family), AttentionTally(tier=view.tier(method)))
+                tally.errors += [s for s in (fault.sentence,) if s not in tally.errors]
+    for name, fault in view.related_faults.items():
+        tally = tallies.setdefault((name, family), AttentionTally(tier=view.tier("forward")))
+        tally.errors += [s for s in (fault.sentence,) if s not in tally.errors]
+
+
+def merge(into: AttentionResults, more: AttentionResults) -> None:
+    """Add the tallies of one problem to those of the run."""
+    for key, tallies in more.items():
+        mine = into.setdefault(key, {})
+        for name, tally in tallies.items():
+            if name in mine:
+                mine[name].merge(tally)
+            else:
+                mine[name] = tally
+
+
+def run(
+    subjects: Sequence[Attention], cases: Sequence[AnyCase], policy: Policy, results: AttentionResults
+) -> Iterator[Event]:
+    """Judge every problem in order, in this process, and add what comes out to ``results``.
+
+    Subjects are called from the calling thread only; a second thread computes the truth of the next problem meanwhile.
+    """
+    mine = [c for c in cases if wanted(c, subjects)]
+    if not mine:
+        return
+    with ThreadPoolExecutor(1) as ahead:
+        following = ahead.submit(prepare, mine[0], subjects)
+        for index, case in enumerate(mine):
+            yield CaseStarted(case, index, len(mine))
+            known = following.result()
+            if index + 1 < len(mine):
+                following = ahead.submit(prepare, mine[index + 1], subjects)
+            merge(results, judge_all(case, subjects, policy, known))
+            yield CaseJudged(case, index, len(mine), known.audit)
+
+
+@cache
+def resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Attention, ...]:
+    """The subjects of a run in another process, resolved once: what they compile is then compiled once too."""
+    return tuple(s for s in resolve_all(list(targets), specimens=specimens) if isinstance(s, Attention))
+
+
+def judge_by_name(
+    case: AnyCase, targets: tuple[str, ...], specimens: bool, policy: Policy
+) -> tuple[AttentionResults, Audit]:
+    """Judge one problem in another process: subjects hold functions and do not travel, their names do."""
+    subjects = resolved(targets, specimens)
+    known = prepare(case, subjects)
+    return judge_all(case, subjects, policy, known), known.audit
+
+
+def run_on(
+    executor: Executor,
+    targets: Sequence[str],
+    specimens: bool,
+    cases: Sequence[AnyCase],
+    policy: Policy,
+    results: AttentionResults,
+) -> Iterator[Event]:
+    """Judge every problem on an executor; the outcome does not depend on which worker takes which."""
+    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy) for case in cases]
+    try:
+        for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
+            yield CaseStarted(case, index, len(cases))
+            found, audit = future.result()
+            merge(results, found)
+            yield CaseJudged(case, index, len(cases), audit)
+    finally:
+        for future in futures:
+            future.cancel()
