@@ -67,14 +67,14 @@ class Adapter:
 BUILT_IN: tuple[Adapter, ...] = (
     Adapter(
         "numpy",
-        (".numpy_rows",),
+        (".numpy_rows", ".numpy_attention"),
         ("numpy",),
         ("numpy", "ml_dtypes", "scipy"),
         "Run: pip install numpy",
     ),
     Adapter(
         "torch",
-        (".torch_rows",),
+        (".torch_rows", ".torch_attention"),
         ("torch",),
         ("torch",),
         "Install the build of PyTorch that you want certified first (https://pytorch.org/get-started), "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cache
 
+import numpy as np
+
 from ...adapters.attention import Attention
 from ...adapters.registry import resolve_all
-from ...spec.attention.audit import audit_truth
+from ...spec.attention.audit import audit
 from ...spec.attention.tiers import model
 from ...spec.contracts import contract
 from ...spec.oracle.audit import Audit
@@ -17,11 +20,15 @@ from ..suite_fault import SuiteFault
 from .agreement import agreement
 from .calls import limit_of, takes
 from .checks import CHECKS, SERVED_BY, relations
+from .checks.values import ARRAYS
 from .judgement import AttentionTallies, AttentionTally, Judged, count
 from .known import Reported
 from .plan import AttentionCase
 from .rejects import rejects
-from .view import AttentionView, Known
+from .view import REFEREED, AttentionView, Known
+
+SAMPLE = 1
+"""Entries of each quantity of a problem that the referee recomputes."""
 
 AnyCase = AttentionCase | Reported
 
@@ -46,13 +53,18 @@ def prepare(case: AnyCase, subjects: Sequence[Attention]) -> Known:
     Raises SuiteFault when the oracle fails its audit.
     """
     known = Known(case.build())
-    for tier in {s.tier_for(m, case.dtype) for s in wanted(case, subjects) for m in s.methods}:
-        known.budget(model(tier, case.dtype))
-    known.audit = audit_truth(known.truth, case.seed)
-    if known.audit.outside:
+    for tier, method in {(s.tier_for(m, case.dtype), m) for s in wanted(case, subjects) for m in s.methods}:
+        for quantity, its in ARRAYS:
+            if its == method:
+                known.exact(quantity)
+                getattr(known.budget(model(tier, case.dtype)), REFEREED[quantity])
+    rng = np.random.default_rng((case.seed, zlib.crc32(case.key.encode()), SAMPLE))
+    found = audit(known.truth, SAMPLE, rng)
+    known.audit = Audit(1, found.checked, found.outside, found.share)
+    if found.outside:
         raise SuiteFault(
-            f"The oracle states an error that it does not keep ({case.key}): the referee puts {known.audit.outside} of "
-            f"{known.audit.checked} audited entries outside. Please report this as a fault of hardmask."
+            f"The oracle states an error that it does not keep ({case.key}, {found.first}): the referee puts "
+            f"{found.outside} of {found.checked} audited entries outside. Please report this as a fault of hardmask."
         )
     return known
 

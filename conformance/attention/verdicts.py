@@ -23,15 +23,13 @@ from ..verdicts import NOT_RUN, UNMET, diagnosis_of, verdict_of
 from .checks import SERVED_BY
 from .judgement import AttentionTallies, AttentionTally, WorstVector
 from .runner import BEYOND, AttentionResults
+from .view import REFEREED
 
 READABLE = 600
 """Numbers of a problem that a finding shows in full, at most."""
 
 INEXACT = (ROUNDED, "wrong output", "wrong weights", "wrong dq", "wrong dk", "wrong dv", "wrong tangent")
 """Diagnoses of errors that a weaker tier may admit."""
-
-REFEREED = {"output": "output", "weights": "weights", "dq": "dq", "dk": "dk", "dv": "dv", "tangent": "jvp"}
-"""Quantities that the referee computes, by the names that it has for them."""
 
 
 def attention_findings(
@@ -171,7 +169,8 @@ def confirmed(worst: WorstVector, subject: str, name: str) -> AttentionWitness:
     problem = worst.problem
     exact = None
     if worst.quantity in REFEREED and worst.budget > 0.0 and math.isfinite(worst.error) and worst.index[-1] >= 0:
-        decision = decide(problem, REFEREED[worst.quantity], worst.index, worst.returned, worst.budget)
+        b, h, i, entry = worst.index
+        decision = decide(problem, REFEREED[worst.quantity], (b, h, i, entry), worst.returned, worst.budget)
         exact = [repr(x) for x in decision.true.floats()]
         if not decision.exceeds:
             raise SuiteFault(

@@ -13,6 +13,7 @@ from ...spec.attention.oracle import AttentionTruth
 from ...spec.attention.problem import Problem
 from ...spec.attention.referee import exceeding
 from ...spec.attention.rounding import AttentionBudget, attention_budget
+from ...spec.attention.rounding import Quantity as Referee
 from ...spec.attention.tiers import canonical, ladder, model
 from ...spec.batch import Bools, Floats
 from ...spec.contracts import Contract
@@ -22,6 +23,16 @@ from ..calls import Fault
 from ..judgement import Comparison, Resolve, compare, used
 from .calls import AttentionReturned, call_attention
 from .judgement import Quantity, flat
+
+REFEREED: dict[Quantity, Referee] = {
+    "output": "output",
+    "weights": "weights",
+    "dq": "dq",
+    "dk": "dk",
+    "dv": "dv",
+    "tangent": "jvp",
+}
+"""Quantities that have a true value, by the names that the oracle and the referee have for them."""
 
 POISON = 16.0
 """Blocked keys or values that are so many times larger than all that is allowed are poison."""
@@ -44,7 +55,7 @@ class Known:
 
     def exact(self, quantity: Quantity) -> Exact:
         """The true value of a quantity."""
-        found: Exact = getattr(self.truth, "jvp" if quantity == "tangent" else quantity)
+        found: Exact = getattr(self.truth, REFEREED[quantity])
         return found
 
     @cached_property
@@ -104,7 +115,7 @@ class AttentionView:
         """The budget of a quantity, in its shape, under the declared tier or another one."""
         method: Method = "forward" if quantity in ("output", "weights") else "jvp" if quantity == "tangent" else "vjp"
         budgets = self.known.budget(model(tier or self.tier(method), self.problem.dtype))
-        found: Floats = getattr(budgets, "jvp" if quantity == "tangent" else quantity)
+        found: Floats = getattr(budgets, REFEREED[quantity])
         return found
 
     def compared(self, quantity: Quantity, values: Floats) -> Comparison:
@@ -126,11 +137,11 @@ class AttentionView:
         return frozenset(found)
 
     def _by_referee(self, quantity: Quantity, shape: tuple[int, ...]) -> Resolve:
-        name = "jvp" if quantity == "tangent" else quantity
+        name = REFEREED[quantity]
 
         def resolve(row: int, entries: list[int], returned: list[float], budgets: list[float]) -> list[bool]:
-            place = tuple(int(i) for i in np.unravel_index(row, shape[:-1]))
-            return exceeding(self.problem, name, [(*place, entry) for entry in entries], returned, budgets)
+            b, h, i = (int(x) for x in np.unravel_index(row, shape[:-1]))
+            return exceeding(self.problem, name, [(b, h, i, entry) for entry in entries], returned, budgets)
 
         return resolve
 
