@@ -157,6 +157,7 @@ def subjects() -> list[Attention]:
         attention_additive,
         adapter="numpy",
         dtypes=DTYPES,
+        role="specimen",
         contract="nan",
         encoding="additive",
         unsupported=dict.fromkeys(("vjp", "jvp"), "NumPy does not differentiate, and nobody has written this by hand."),

@@ -12,6 +12,9 @@ Verdict = Literal["pass", "fail", "permitted", "hypothesis-unmet", "vacuous", "u
 SEVERITY: tuple[Verdict, ...] = ("error", "fail", "vacuous", "permitted", "pass", "unsupported", "hypothesis-unmet")
 """Of several verdicts the first in this order is the combined one."""
 
+BEYOND = "beyond a limit: "
+"""Begins the family of problems that an attention says it does not take."""
+
 IN_COMPANY = "fails only inside its batch"
 """Note of a witness that does not fail in a call of its own."""
 

@@ -15,6 +15,7 @@ from ...spec.attention.audit import audit
 from ...spec.attention.tiers import model
 from ...spec.contracts import contract
 from ...spec.oracle.audit import Audit
+from ..finding import BEYOND
 from ..runner import CaseJudged, CaseStarted, Event, Policy
 from ..suite_fault import SuiteFault
 from .agreement import agreement
@@ -37,9 +38,6 @@ AttentionResults = dict[tuple[str, str], AttentionTallies]
 
 LIMITED = "scaledDotProductAttention"
 """The declaration under which such problems are listed."""
-
-BEYOND = "beyond a limit: "
-"""Begins the family of problems that a subject says it does not take."""
 
 
 def wanted(case: AnyCase, subjects: Sequence[Attention]) -> list[Attention]:

@@ -16,13 +16,13 @@ from ...spec.attention.referee import decide
 from ...spec.attention.tiers import canonical, ladder
 from ...spec.batch import Array
 from ..diagnosis import ROUNDED
-from ..finding import AttentionWitness, Finding, Measured
+from ..finding import BEYOND, AttentionWitness, Finding, Measured
 from ..promises import declared
 from ..suite_fault import SuiteFault
 from ..verdicts import NOT_RUN, UNMET, diagnosis_of, verdict_of
 from .checks import SERVED_BY
 from .judgement import AttentionTallies, AttentionTally, WorstVector
-from .runner import BEYOND, AttentionResults
+from .runner import AttentionResults
 from .view import REFEREED
 
 READABLE = 600

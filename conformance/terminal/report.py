@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..certification import Report
-from ..finding import Finding
+from ..finding import BEYOND, Finding
 from .accuracy import generosity, losses, searched
 from .matrix import tables, used
 from .sweeps import sweep_notes, sweep_table
@@ -48,6 +48,8 @@ def print_report(report: Report, console: Console) -> None:
     unsupported = _unsupported(certificate.findings)
     if unsupported:
         console.print(Text("Not judged: " + "; ".join(unsupported) + "."), soft_wrap=True)
+    for line in _limited(certificate.findings):
+        console.print(Text(line), soft_wrap=True)
     counts = sum(f.elements for f in certificate.findings)
     seconds = certificate.times["seconds"]
     if sampled:
@@ -74,9 +76,26 @@ def _unsupported(findings: Sequence[Finding]) -> list[str]:
     """What was not judged: for each group of subjects with the same reasons, the reasons."""
     reasons: dict[str, list[str]] = {}
     for f in findings:
-        if f.verdict == "unsupported" and f.diagnosis not in reasons.setdefault(f.subject, []):
+        limited = f.family.startswith(BEYOND)
+        if f.verdict == "unsupported" and not limited and f.diagnosis not in reasons.setdefault(f.subject, []):
             reasons[f.subject].append(f.diagnosis)
     groups: dict[tuple[str, ...], list[str]] = {}
     for subject, mine in reasons.items():
         groups.setdefault(tuple(reason.rstrip(".") for reason in mine), []).append(subject)
     return [f"{', '.join(subjects)} ({'; '.join(mine)})" for mine, subjects in groups.items()]
+
+
+def _limited(findings: Sequence[Finding]) -> list[str]:
+    """What attentions do not take, for each group of subjects with the same limits; the reasons are long."""
+    limits: dict[str, list[str]] = {}
+    for f in findings:
+        if f.family.startswith(BEYOND):
+            mine = limits.setdefault(f.subject, [])
+            mine += [name for name in (f.family.removeprefix(BEYOND),) if name not in mine]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for subject, mine in limits.items():
+        groups.setdefault(tuple(sorted(mine)), []).append(subject)
+    return [
+        f"Not taken by {', '.join(subjects)}: {', '.join(mine)} (the certificate holds the reasons)."
+        for mine, subjects in groups.items()
+    ]

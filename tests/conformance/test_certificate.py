@@ -23,7 +23,7 @@ TOP = {"schema", "hardmask", "environment", "seed", "complete", "digest", "subje
 SUBJECT = {"id", "adapter", "role", "path", "contract", "tier", "methods", "dtypes", "verdict"}
 FINDING = {
     "subject", "declaration", "dtype", "family", "verdict", "diagnosis", "checked", "failed", "unmet", "tier", "ratio",
-    "error", "budget", "enclosure", "witness", "minimal",
+    "error", "budget", "enclosure", "witness", "minimal", "attention", "smallest",
 }  # fmt: skip
 
 

@@ -17,6 +17,9 @@ import pytest
 from hardmask.adapters import resolve
 from hardmask.adapters.subject import Role, Subject
 from hardmask.conformance import checks, diagnosis
+from hardmask.conformance.attention import diagnosis as of_attention
+from hardmask.conformance.attention.checks import pairing
+from hardmask.conformance.attention.checks import relations as parts
 from hardmask.conformance.cases.build import FORWARD_ONLY, SEARCHED, SHORT
 from hardmask.conformance.cases.plan import EFFORTS, OTHER_LENGTHS, OTHER_ROWS, SIZES, TILED, TILED_ROWS, plan
 from hardmask.conformance.cases.scores import SHAPES
@@ -27,6 +30,7 @@ from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_ro
 from hardmask.conformance.cli import certify, main
 from hardmask.conformance.finding import (
     SEVERITY,
+    AttentionWitness,
     Certificate,
     Finding,
     Measured,
@@ -108,7 +112,7 @@ def test_the_rounding_model_of_the_budgets_page_is_that_of_strict() -> None:
 
 
 def test_the_diagnoses_are_words_of_the_code() -> None:
-    modules = (diagnosis, adjoint, derivative, empty_row, facts, forward, relations)
+    modules = (diagnosis, adjoint, derivative, empty_row, facts, forward, relations, of_attention, pairing, parts)
     source = "\n".join(inspect.getsource(m) for m in modules) + inspect.getsource(inspect.getmodule(judge))  # type: ignore[arg-type]
     described = names(table("diagnosis"))
     assert len(described) > 20
@@ -155,7 +159,8 @@ def test_every_promise_is_described_and_no_other_is_known() -> None:
     described = names(table("promise"))
     assert Subject("a", lambda s, m: s, promises=frozenset(described)).promises == set(described)
     required = set(described) - {"vjp-from-output"}
-    assert required == set(REQUIREMENTS) - {"zero", "complete"} == {key.replace("_", "-") for key in PROMISES}
+    known = {key.removeprefix("attention_").replace("_", "-") for key in PROMISES}
+    assert required == set(REQUIREMENTS) - {"zero", "complete"} == known
 
 
 def test_a_subject_may_raise_on_rows_that_no_theorem_speaks_of_and_nowhere_else() -> None:
@@ -216,7 +221,8 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
         ("field", 1, Finding),
         ("field", 2, Measured),
         ("field", 3, Witness),
-        ("field", 4, SweepRecord),
+        ("field", 4, AttentionWitness),
+        ("field", 5, SweepRecord),
     ],
 )
 def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:

@@ -140,10 +140,13 @@ def keep_output(view: AttentionView, rows: Floats) -> EmptyRows:
     """Judge the outputs of queries that may see nothing; meaningful at those vectors only.
 
     ``zero`` asks for exact zeros, ``nan`` for NaN in the whole vector, ``fallback(k)`` for the value of key ``k``.
+    Without a single key the output is an empty sum, which is 0 even where its weights would be NaN.
     """
     contract: Contract = view.contract
     if contract.kind == "nan":
         kept = np.all(np.isnan(rows), axis=1)
+        if not view.problem.sizes[4]:
+            kept |= np.all(rows == 0.0, axis=1)
         return EmptyRows(kept, kept)
     if contract.kind == "fallback" and contract.key is not None:
         problem = view.problem
