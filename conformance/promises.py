@@ -60,7 +60,4 @@ PROMISES: dict[str, Declaration] = {
 
 def declared(key: str) -> Declaration:
     """The declaration or promise of a key."""
-    found = PROMISES.get(key) or declarations().get(key)
-    if found is None:  # TEMPORARY
-        return Declaration(key, "extension:" + key.replace("_", "-"), "extension", None, key, key, (), "temporary")
-    return found
+    return PROMISES.get(key) or declarations()[key]
