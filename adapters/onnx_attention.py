@@ -46,7 +46,7 @@ EMPTY = {
     "no queries": "ONNX Runtime refuses queries of length 0.",
 }
 
-TIER = {"float32": "fused", "half": "half-ops"}
+TIER = {"float32": "strict", "half": "half-ops"}
 
 
 def boolean(mask: Bools, q: Array) -> Array:
