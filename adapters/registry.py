@@ -1,6 +1,6 @@
 """Which adapters there are, and what a target on the command line means.
 
-Built in are NumPy, PyTorch and JAX. Any installed package may add one through the entry-point group
+Built in are NumPy, PyTorch, JAX, Flax and ONNX Runtime. Any installed package may add one through the entry-point group
 ``hardmask.adapters``: the entry's name is the adapter's name, and it loads to a list of subjects or to a function that
 returns one. A framework is imported only when a target asks for it.
 """
@@ -82,10 +82,24 @@ BUILT_IN: tuple[Adapter, ...] = (
     ),
     Adapter(
         "jax",
-        (".jax_rows",),
+        (".jax_rows", ".jax_attention"),
         ("jax",),
         ("jax", "jaxlib"),
         "Run: pip install 'hardmask[jax]'",
+    ),
+    Adapter(
+        "flax",
+        (".flax_attention",),
+        ("flax", "jax"),
+        ("flax", "jax", "jaxlib"),
+        "Run: pip install 'hardmask[flax]'",
+    ),
+    Adapter(
+        "onnx",
+        (".onnx_attention",),
+        ("onnxruntime", "onnx"),
+        ("onnxruntime", "onnx", "onnxscript", "torch"),
+        "Run: pip install 'hardmask[onnx]'",
     ),
 )
 

@@ -95,6 +95,17 @@ _ALONE = {
 """Kernel -> how it is forced, its tiers, its limits, and what it does not offer."""
 
 
+_ROWS: dict[str, Any] = {
+    "math": True,
+    "flash": {
+        "tier": {"float64": "lse", "float32": "lse", "half": "half-ops"},
+        "model": {"vjp:half": {"argument": "lse", "online": True}},
+    },
+}
+"""Kernel -> what it declares of the softmax inside. FLASH rebuilds the weights of its backward pass from a log-sum-exp,
+also those of the halves, which no tier admits beside the casts."""
+
+
 def _subject(kernel: str, variant: str, call: Formula, *, grad: bool = False, **declared: Any) -> Attention:
     backend, tier, limits, unsupported = _ALONE[kernel]
     formula = forced(backend, call)
@@ -132,7 +143,7 @@ def subjects() -> list[Attention]:
     found = [default]
     for kernel in _ALONE:
         found += [
-            _subject(kernel, "", boolean),
+            _subject(kernel, "", boolean, rows=_ROWS[kernel]),
             _subject(kernel, "grad", boolean, grad=True),
             _subject(kernel, "-inf", partial(biased, filled(-torch.inf)), **additive),
             _subject(kernel, "causal", causal, encoding="causal", causal="top-left"),

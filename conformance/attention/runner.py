@@ -89,14 +89,14 @@ def judge_all(case: AnyCase, subjects: Sequence[Attention], policy: Policy, know
         if case.related:
             outcomes += relations.check(view)
         count(outcomes, known.problem, tallies)
-        _count_faults(view, tallies)
+        count_faults(view, tallies)
         views.append(view)
     for subject, outcomes in agreement(views):
         count(outcomes, known.problem, results[subject.id, case.dtype])
     return results
 
 
-def _count_faults(view: AttentionView, tallies: AttentionTallies) -> None:
+def count_faults(view: AttentionView, tallies: AttentionTallies) -> None:
     """Turn calls that gave no usable answer into errors of every declaration that they serve."""
     family = view.problem.family
     for method, fault in view.faults.items():

@@ -15,6 +15,7 @@ from ...spec.attention.problem import Problem
 from ...spec.attention.referee import decide
 from ...spec.attention.tiers import canonical, ladder
 from ...spec.batch import Array
+from ...spec.oracle.referee import Decision
 from ..diagnosis import ROUNDED
 from ..finding import BEYOND, AttentionWitness, Finding, Measured
 from ..promises import declared
@@ -164,13 +165,21 @@ def _place(worst: WorstVector) -> AttentionWitness:
     )
 
 
+def confirm(worst: WorstVector) -> Decision | None:
+    """The referee's word on a failure, None where there is nothing to compute: the error is not a number, the budget is
+    0 by structure, or two answers were compared."""
+    if worst.quantity not in REFEREED or worst.budget <= 0.0 or not math.isfinite(worst.error) or worst.index[-1] < 0:
+        return None
+    b, h, i, entry = worst.index
+    return decide(worst.problem, REFEREED[worst.quantity], (b, h, i, entry), worst.returned, worst.budget)
+
+
 def confirmed(worst: WorstVector, subject: str, name: str) -> AttentionWitness:
     """The full witness of a failure, confirmed by the referee where there is something to compute."""
     problem = worst.problem
     exact = None
-    if worst.quantity in REFEREED and worst.budget > 0.0 and math.isfinite(worst.error) and worst.index[-1] >= 0:
-        b, h, i, entry = worst.index
-        decision = decide(problem, REFEREED[worst.quantity], (b, h, i, entry), worst.returned, worst.budget)
+    decision = confirm(worst)
+    if decision is not None:
         exact = [repr(x) for x in decision.true.floats()]
         if not decision.exceeds:
             raise SuiteFault(

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ..judgement import Worst
+from ..attention.judgement import AttentionTallies, WorstVector
+from ..judgement import Counts, Worst
 from ..tally import Tallies
+
+Shown = Worst | WorstVector
+"""What the referee is asked about."""
 
 
 @dataclass(eq=False)
@@ -22,7 +26,7 @@ class Cell:
     checked: int = 0
     share: float = 0.0
     blind: dict[str, tuple[int, int]] = field(default_factory=dict)
-    witness: Worst | None = None
+    witness: Shown | None = None
     errors: list[str] = field(default_factory=list)
 
     def merge(self, other: Cell) -> None:
@@ -44,7 +48,7 @@ class Cell:
         return [key for key, (blind, tellable) in self.blind.items() if tellable and blind == tellable]
 
 
-def better(new: Worst, old: Worst | None) -> bool:
+def better(new: Shown, old: Shown | None) -> bool:
     """Whether a failed row is the better one to ask the referee about.
 
     One with a number to decide goes before one that fails by its structure (a NaN, or a weight where 0 is due); of
@@ -53,22 +57,37 @@ def better(new: Worst, old: Worst | None) -> bool:
     return old is None or _preference(new) < _preference(old)
 
 
-def _preference(worst: Worst) -> tuple[bool, int, int, str, int, str]:
+def _preference(worst: Shown) -> tuple[bool, int, int, str, tuple[int, ...], str]:
     structural = worst.budget <= 0.0 or not math.isfinite(worst.error)
-    return structural, len(worst.mask), int(worst.mask.sum()), worst.batch, worst.row, worst.quantity
+    if isinstance(worst, WorstVector):
+        p = worst.problem
+        return structural, p.q.size + p.k.size, int(p.full_mask.sum()), p.key, worst.index, worst.quantity
+    return structural, len(worst.mask), int(worst.mask.sum()), worst.batch, (worst.row,), worst.quantity
 
 
 def cell_of(tallies: Tallies) -> Cell:
     """The counts of one batch."""
     cell = Cell()
     for (key, _), tally in tallies.items():
-        cell.errors += [e for e in tally.errors if e not in cell.errors]
-        cell.checked += tally.checked
-        cell.share = max(cell.share, tally.ratio)
-        blind, tellable = cell.blind.get(key, (0, 0))
-        cell.blind[key] = blind + tally.blind, tellable + tally.tellable
-        if tally.failed and not tally.errors:
-            cell.caught[key] = cell.caught.get(key, 0) + tally.failed
-            if tally.worst is not None and better(tally.worst, cell.witness):
-                cell.witness = tally.worst
+        _add(cell, key, tally, tally.worst)
     return cell
+
+
+def attention_cell_of(tallies: AttentionTallies) -> Cell:
+    """The counts of one problem."""
+    cell = Cell()
+    for (key, _), tally in tallies.items():
+        _add(cell, key, tally, tally.worst)
+    return cell
+
+
+def _add(cell: Cell, key: str, tally: Counts, worst: Shown | None) -> None:
+    cell.errors += [e for e in tally.errors if e not in cell.errors]
+    cell.checked += tally.checked
+    cell.share = max(cell.share, tally.ratio)
+    blind, tellable = cell.blind.get(key, (0, 0))
+    cell.blind[key] = blind + tally.blind, tellable + tally.tellable
+    if tally.failed and not tally.errors:
+        cell.caught[key] = cell.caught.get(key, 0) + tally.failed
+        if worst is not None and better(worst, cell.witness):
+            cell.witness = worst

@@ -88,7 +88,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
         good = [c for v in self.variants for c in v.cells.values()]
         passed = sum(c.status == "passed" for c in good)
         sentence = (
-            f"{caught} of {len(cells)} wrong softmaxes were caught ({len(self.mutants)} mutants in up to "
+            f"{caught} of {len(cells)} wrong implementations were caught ({len(self.mutants)} mutants in up to "
             f"{len(self.dtypes)} dtypes), {left} survived"
         )
         if good:

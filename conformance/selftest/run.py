@@ -5,18 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 
+from ...adapters.attention import Attention
+from ...adapters.subject import Subject
 from ...spec.formats import DTYPES
+from ...spec.oracle.referee import Decision
 from .. import __version__
+from ..attention.checks import SERVED_BY as ATTENTION_SERVED_BY
+from ..attention.judgement import WorstVector
+from ..attention.mutants import KINDS as ATTENTION_KINDS
+from ..attention.mutants import AttentionMutant, AttentionVariant, attention_mutants, attention_variants
+from ..attention.verdicts import confirm as confirm_attention
 from ..cases import EFFORTS, plan
 from ..checks import SERVED_BY
 from ..mutants import KINDS, Mutant, Variant, mutants, variants
 from ..runner import Event, wanted
 from ..verdicts import confirm
-from .cell import Cell
+from .attention import attention_cases, run_attention
+from .cell import Cell, Shown
 from .letters import LETTERS
 from .result import SCHEMA, MutantCell, MutantRecord, SelfTest, VariantCell, VariantRecord
 from .work import Cells, run_by_name, run_here
+
+AnyMutant = Mutant | AttentionMutant
+AnyVariant = Variant | AttentionVariant
+
+KEYS = tuple(dict.fromkeys((*SERVED_BY, *ATTENTION_SERVED_BY)))
+"""The declarations that may catch a mutant."""
 
 LISTED_AT = "default"
 """The effort to which the mutants' lists of survivors belong."""
@@ -30,7 +46,7 @@ def selftest(
     seed: int = 0,
     jobs: int = 1,
     listen: Callable[[Event], None] = lambda event: None,
-    given: tuple[Sequence[Mutant], Sequence[Variant]] | None = None,
+    given: tuple[Sequence[AnyMutant], Sequence[AnyVariant]] | None = None,
 ) -> SelfTest:
     """Judge the mutants and variants, all of them or those whose name matches a glob of ``names``.
 
@@ -54,16 +70,20 @@ def selftest(
         raise ValueError(f"There is no effort '{effort}'. Choose from: {', '.join(EFFORTS)}.")
     if seed < 0:
         raise ValueError(f"A seed is a whole number from 0; {seed} is negative.")
-    bad, good = (mutants(), variants()) if given is None else given
-    bad, good = _matching(bad, good, names)
-    subjects = [*(m.subject for m in bad), *(v.subject for v in good)]
+    all_bad: Sequence[AnyMutant] = (*mutants(), *attention_mutants()) if given is None else given[0]
+    all_good: Sequence[AnyVariant] = (*variants(), *attention_variants()) if given is None else given[1]
+    bad, good = _matching(all_bad, all_good, names)
+    every = [*(m.subject for m in bad), *(v.subject for v in good)]
+    subjects = [s for s in every if isinstance(s, Subject)]
     cases = [c for c in plan(effort, seed, dtypes) if wanted(c, subjects)]
     cells: Cells = {}
     if given is None:
         events = run_by_name(cases, frozenset(s.id for s in subjects), jobs, cells)
     else:
         events = run_here(cases, subjects, cells)
-    for event in events:
+    attentions = [s for s in every if isinstance(s, Attention)]
+    problems = attention_cases(effort, seed, dtypes) if attentions else []
+    for event in chain(events, run_attention(problems, attentions, jobs, cells, by_name=given is None)):
         listen(event)
     faults: list[str] = []
     remarks: list[str] = []
@@ -75,7 +95,7 @@ def selftest(
         effort=effort,
         seed=seed,
         dtypes=list(dtypes),
-        legend={key: LETTERS.get(key, "*") for key in SERVED_BY},
+        legend={key: LETTERS.get(key, "*") for key in KEYS},
         mutants=records,
         variants=[_variant(v, dtypes, cells, faults) for v in good],
         faults=faults,
@@ -84,22 +104,40 @@ def selftest(
     )
 
 
+def name_of(item: AnyMutant | AnyVariant) -> str:
+    """The name of a mutant or variant; that of an attention begins with ``attention.``."""
+    return item.name if isinstance(item, (Mutant, Variant)) else f"attention.{item.name}"
+
+
+def place_of(worst: Shown) -> str:
+    """Where a failed row or vector is."""
+    if isinstance(worst, WorstVector):
+        return f"{worst.problem.key}, {worst.quantity} {list(worst.index)}"
+    return f"{worst.batch}, row {worst.row}"
+
+
+def _asked(worst: Shown) -> tuple[Decision | None, str]:
+    """What the referee says about a failed row or vector, and where that is."""
+    decision = confirm_attention(worst) if isinstance(worst, WorstVector) else confirm(worst)
+    return decision, place_of(worst)
+
+
 def _matching(
-    bad: Sequence[Mutant], good: Sequence[Variant], names: Sequence[str]
-) -> tuple[list[Mutant], list[Variant]]:
-    known = [*(m.name for m in bad), *(v.name for v in good)]
+    bad: Sequence[AnyMutant], good: Sequence[AnyVariant], names: Sequence[str]
+) -> tuple[list[AnyMutant], list[AnyVariant]]:
+    known = [name_of(x) for x in (*bad, *good)]
     for name in names:
         if not any(fnmatchcase(x, name) for x in known):
             raise ValueError(f"No mutant and no variant is called '{name}'. Without names, all of them are run.")
     asked = names or ["*"]
     return (
-        [m for m in bad if any(fnmatchcase(m.name, n) for n in asked)],
-        [v for v in good if any(fnmatchcase(v.name, n) for n in asked)],
+        [m for m in bad if any(fnmatchcase(name_of(m), n) for n in asked)],
+        [v for v in good if any(fnmatchcase(name_of(v), n) for n in asked)],
     )
 
 
 def _mutant(
-    mutant: Mutant, dtypes: Sequence[str], cells: Cells, faults: list[str], about_list: list[str]
+    mutant: AnyMutant, dtypes: Sequence[str], cells: Cells, faults: list[str], about_list: list[str]
 ) -> MutantRecord:
     found: dict[str, MutantCell] = {}
     for dtype in dtypes:
@@ -109,39 +147,38 @@ def _mutant(
         reason = mutant.survivors.get(dtype, "")
         witness = ""
         if cell.witness is not None:
-            decision = confirm(cell.witness)
-            where = f"{cell.witness.batch}, row {cell.witness.row}"
+            decision, where = _asked(cell.witness)
             if decision is not None and not decision.exceeds:
                 faults.append(
-                    f"The referee contradicts the checks about {mutant.name} in {dtype} ({where}): {decision}"
+                    f"The referee contradicts the checks about {name_of(mutant)} in {dtype} ({where}): {decision}"
                 )
             witness = f"{where}: {'fails by its structure' if decision is None else decision}"
         if cell.caught and reason:
-            about_list.append(f"{mutant.name} in {dtype} is listed as a survivor ({reason}), and was caught.")
+            about_list.append(f"{name_of(mutant)} in {dtype} is listed as a survivor ({reason}), and was caught.")
         elif not cell.caught and not reason:
             raised = f": its calls raised, which proves nothing ({cell.errors[0]})" if cell.errors else ""
-            about_list.append(f"{mutant.name} in {dtype} survived and is not on the list of survivors{raised}.")
+            about_list.append(f"{name_of(mutant)} in {dtype} survived and is not on the list of survivors{raised}.")
         found[dtype] = MutantCell(
             status="caught" if cell.caught else "survived",
-            theorems=[key for key in SERVED_BY if key in cell.caught],
+            theorems=[key for key in KEYS if key in cell.caught],
             reason=reason,
             witness=witness,
         )
-    kind = KINDS[mutant.kind]
-    return MutantRecord(name=mutant.name, kind=kind, story=mutant.story, numeric=mutant.numeric, cells=found)
+    kind = KINDS[mutant.kind] if isinstance(mutant, Mutant) else f"attention: {ATTENTION_KINDS[mutant.kind]}"
+    return MutantRecord(name=name_of(mutant), kind=kind, story=mutant.story, numeric=mutant.numeric, cells=found)
 
 
-def _variant(variant: Variant, dtypes: Sequence[str], cells: Cells, faults: list[str]) -> VariantRecord:
+def _variant(variant: AnyVariant, dtypes: Sequence[str], cells: Cells, faults: list[str]) -> VariantRecord:
     subject = variant.subject
     found: dict[str, VariantCell] = {}
     for dtype in dtypes:
         if dtype not in subject.dtypes:
             continue
         cell = cells.get((subject.id, dtype), Cell())
-        theorems = [key for key in SERVED_BY if key in cell.caught or key in cell.vacuous]
+        theorems = [key for key in KEYS if key in cell.caught or key in cell.vacuous]
         why = _trouble(cell)
         if why:
-            faults.append(f"The correct variant {variant.name} did not pass in {dtype}: {why}.")
+            faults.append(f"The correct variant {name_of(variant)} did not pass in {dtype}: {why}.")
         found[dtype] = VariantCell(
             status="failed" if why else "passed",
             tier=subject.tier_for("forward", dtype),
@@ -149,7 +186,7 @@ def _variant(variant: Variant, dtypes: Sequence[str], cells: Cells, faults: list
             theorems=theorems,
             why=why,
         )
-    return VariantRecord(name=variant.name, story=variant.story, contract=subject.contract, cells=found)
+    return VariantRecord(name=name_of(variant), story=variant.story, contract=subject.contract, cells=found)
 
 
 def _trouble(cell: Cell) -> str:
@@ -157,7 +194,7 @@ def _trouble(cell: Cell) -> str:
     if cell.errors:
         return cell.errors[0].rstrip(".")
     if cell.caught:
-        row = "" if cell.witness is None else f", for instance {cell.witness.batch}, row {cell.witness.row}"
+        row = "" if cell.witness is None else f", for instance {place_of(cell.witness)}"
         return f"it failed {', '.join(cell.caught)}{row}"
     if cell.vacuous:
         return f"its budget says nothing about {', '.join(cell.vacuous)}"

@@ -52,7 +52,7 @@ def run_here(cases: Sequence[Case], subjects: Sequence[Subject], cells: Cells) -
     for index, case in enumerate(cases):
         yield CaseStarted(case, index, len(cases))
         more, audit = judge_case(case, subjects)
-        _merge(cells, more)
+        merge_cells(cells, more)
         yield CaseJudged(case, index, len(cases), audit)
 
 
@@ -62,7 +62,7 @@ def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: 
         for index, case in enumerate(cases):
             yield CaseStarted(case, index, len(cases))
             more, audit = judge_case_by_name(case, names)
-            _merge(cells, more)
+            merge_cells(cells, more)
             yield CaseJudged(case, index, len(cases), audit)
         return
     ordered = sorted(cases, key=lambda c: c.rows * c.keys, reverse=True)
@@ -72,13 +72,14 @@ def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: 
             for index, (case, future) in enumerate(zip(ordered, futures, strict=True)):
                 yield CaseStarted(case, index, len(cases))
                 more, audit = future.result()
-                _merge(cells, more)
+                merge_cells(cells, more)
                 yield CaseJudged(case, index, len(cases), audit)
         finally:
             for future in futures:
                 future.cancel()
 
 
-def _merge(into: Cells, more: Cells) -> None:
+def merge_cells(into: Cells, more: Cells) -> None:
+    """Add the cells of one batch or problem to those of the run."""
     for key, cell in more.items():
         into.setdefault(key, Cell()).merge(cell)
