@@ -83,6 +83,8 @@ class Attention:
     - ``group``: subjects of one group are paths of one framework that should agree with each other.
     - ``kernel``: how the path is forced, or why it cannot be, in words; ``ran``: a function without arguments that
       runs a small problem and returns the name of the kernel that computed it, as evidence.
+    - ``few_shapes``: why every new shape is dear, such as a compiler that sees it anew: the subject is then judged on
+      fewer shapes, and gets masks in their full shape.
     - ``rows``: whether it is also judged as a masked softmax (:mod:`hardmask.adapters.attention_rows`); as a mapping,
       the fields of Subject that are declared for that, such as its ``tier``.
 
@@ -110,6 +112,7 @@ class Attention:
     group: str = ""
     kernel: str = ""
     ran: Callable[[], str] | None = None
+    few_shapes: str = ""
     rows: bool | Mapping[str, Any] = False
     opt_in: str = ""
     operation: Literal["masked-attention"] = "masked-attention"

@@ -30,6 +30,8 @@ NO_FLOAT16 = (
 )
 LIMITS = {"values of another width": "The entry point demands values of the width of the keys."}
 
+COMPILED = "Every shape is compiled anew, which takes a third of a second."
+
 TIER = {"half": "fused", "vjp:half": "half-ops", "jvp:half": "half-ops"}
 """With halves the weights are cast to storage before they meet the values, and so are, one after another, the
 cotangents and tangents of weights, scores and products."""
@@ -82,7 +84,10 @@ def jax_attention(
 
         return call
 
-    declared = {"dtypes": DTYPES, "path": "jit" if jit else "eager", **declared}
+    offered = tuple(d for d in DTYPES if d not in declared.get("unsupported", {}))
+    declared = {"dtypes": offered, "path": "jit" if jit else "eager", "few_shapes": COMPILED, **declared}
+    if not jit:
+        declared = {"opt_in": "every operation is compiled for every shape", **declared}
     return Attention(id, on_numpy(forward), on_numpy(pull), on_numpy(push), **declared)
 
 

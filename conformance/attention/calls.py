@@ -85,7 +85,8 @@ def call_attention(subject: Attention, method: Method, problem: Problem) -> Atte
     KeyboardInterrupt. Warnings and prints of the subject are not shown.
     """
     function: Callable[..., Any] = getattr(subject, method)
-    arrays = [problem.q, problem.k, problem.v, problem.mask]
+    mask = np.ascontiguousarray(problem.full_mask) if subject.few_shapes else problem.mask
+    arrays = [problem.q, problem.k, problem.v, mask]
     more: tuple[Any, ...] = ()
     if method == "vjp":
         more = (problem.cotangent,)

@@ -73,6 +73,12 @@ def _ascending(c: Contents, rng: np.random.Generator) -> None:
     c.q[:] = np.abs(c.q)
 
 
+def _steep(c: Contents, rng: np.random.Generator) -> None:
+    """Later scores are larger than earlier ones by more than an exponential without a shift can hold."""
+    c.k[:] = 0.25 * c.k + np.linspace(-32.0, 32.0, c.k.shape[2])[:, None] if c.k.shape[2] else c.k
+    c.q[:] = np.abs(c.q)
+
+
 CONTENTS: dict[str, Callable[[Contents, np.random.Generator], None]] = {
     "plain": _plain,
     "peaked": _peaked,
@@ -83,6 +89,7 @@ CONTENTS: dict[str, Callable[[Contents, np.random.Generator], None]] = {
     "tiny": _tiny,
     "descending": _descending,
     "ascending": _ascending,
+    "steep": _steep,
     "poison": _plain,
 }
 """Name -> how the arrays are changed in place. ``poison``: :func:`poisoned` is applied once the mask is known."""

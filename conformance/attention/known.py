@@ -47,6 +47,7 @@ class Reported:
     dtype: str = DTYPE
     seed: int = 0
     related: bool = False
+    few: bool = True
 
     @property
     def key(self) -> str:

@@ -39,6 +39,11 @@ class AttentionCase:
     related: bool = False
 
     @property
+    def few(self) -> bool:
+        """Whether subjects for which every new shape is dear are put to it."""
+        return self.shape in FEW and self.scale is None
+
+    @property
     def key(self) -> str:
         """Names the problem; together with the seed it reproduces it."""
         sizes = "x".join(map(str, self.shape))
@@ -111,6 +116,9 @@ VALUES: Shape = (1, 2, 2, 6, 10, 8, 3)
 NO_KEYS: Shape = (1, 2, 2, 3, 0, 4, 4)
 NO_QUERIES: Shape = (1, 2, 2, 0, 3, 4, 4)
 
+FEW = (SMALL, SQUARE, GROUPED, ONE_QUERY, ONE_KEY, LONG)
+"""The shapes of subjects for which every new shape is dear."""
+
 Entry = tuple[Shape, str, str, str]
 
 SMOKE: tuple[Entry, ...] = (
@@ -151,6 +159,7 @@ DEFAULT: tuple[Entry, ...] = (
     (ONE_QUERY, "far key", "poison", "contiguous"),
     (ONE_QUERY, "padding", "plain", "contiguous"),
     (LONG, "full", "ascending", "contiguous"),
+    (LONG, "heads alike", "steep", "contiguous"),
     (LONG, "random", "plain", "contiguous"),
     (LONG, "first tile blocked", "poison", "contiguous"),
     (LONG, "causal bottom-right", "descending", "contiguous"),

@@ -41,8 +41,8 @@ LIMITED = "scaledDotProductAttention"
 
 
 def wanted(case: AnyCase, subjects: Sequence[Attention]) -> list[Attention]:
-    """The subjects that have the dtype of a problem."""
-    return [s for s in subjects if case.dtype in s.dtypes]
+    """The subjects that have the dtype of a problem, and take its shape lightly enough."""
+    return [s for s in subjects if case.dtype in s.dtypes and (case.few or not s.few_shapes)]
 
 
 def prepare(case: AnyCase, subjects: Sequence[Attention]) -> Known:

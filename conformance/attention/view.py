@@ -87,6 +87,12 @@ class AttentionView:
         self._answers: dict[Method, AttentionReturned | Fault] = {}
         self.related_faults: dict[str, Fault] = {}
 
+    @cached_property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that are asked about this problem; of reported ones no tangent where a shape is dear."""
+        lean = bool(self.subject.few_shapes) and "/reported/" in self.problem.key
+        return tuple(m for m in self.subject.methods if not (lean and m == "jvp"))
+
     def answer(self, method: Method) -> AttentionReturned | Fault:
         """What a method returned."""
         if method not in self._answers:
@@ -96,7 +102,7 @@ class AttentionView:
     def values(self, quantity: Quantity) -> Floats | None:
         """A returned quantity, exactly, in float64; None where the subject has no such method or the call failed."""
         method: Method = "forward" if quantity == "output" else "jvp" if quantity == "tangent" else "vjp"
-        if method not in self.subject.methods:
+        if method not in self.methods:
             return None
         answer = self.answer(method)
         return answer.values(quantity) if isinstance(answer, AttentionReturned) else None

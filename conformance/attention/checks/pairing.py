@@ -18,7 +18,7 @@ GRADIENTS: tuple[Quantity, ...] = ("dq", "dk", "dv")
 
 def check(view: AttentionView) -> Iterator[Judged]:
     """One number for the whole problem. Where a contract lets a NaN into the gradients there is nothing to pair."""
-    if not {"vjp", "jvp"} <= set(view.subject.methods):
+    if not {"vjp", "jvp"} <= set(view.methods):
         return
     tangent = view.values("tangent")
     gradients = [view.values(name) for name in GRADIENTS]
