@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 from hardmask.adapters.numpy_rows import softmax_where, softmax_where_derivative
 from hardmask.adapters.subject import Subject
-from hardmask.conformance.checks import SERVED_BY
 from hardmask.conformance.cli import main
 from hardmask.conformance.mutants import Mutant, Variant, mutants
 from hardmask.conformance.selftest import SelfTest, run, selftest
 from hardmask.conformance.selftest.letters import LETTERS, OTHER, legend, letters
 from hardmask.conformance.selftest.report import markdown, print_selftest
+from hardmask.conformance.selftest.run import KEYS
 from hardmask.spec.oracle.referee import Decision
 
 
@@ -149,11 +149,11 @@ def test_bad_requests_are_refused_in_words() -> None:
 
 
 def test_every_declaration_that_a_check_serves_has_a_letter() -> None:
-    assert set(LETTERS) == set(SERVED_BY)
+    assert set(LETTERS) == set(KEYS)
     assert OTHER not in LETTERS.values()
-    assert letters(SERVED_BY) == "".join(dict.fromkeys(LETTERS.values()))
-    names = [name for _, group in legend(SERVED_BY) for name in group]
-    assert len(names) == len(SERVED_BY) == len(set(names))
+    assert letters(KEYS) == "".join(dict.fromkeys(LETTERS.values()))
+    names = [name for _, group in legend(KEYS) for name in group]
+    assert len(names) == len(KEYS) == len(set(names))
 
 
 def test_the_command_prints_and_writes_the_table(tmp_path: Path) -> None:

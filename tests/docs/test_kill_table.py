@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hardmask.conformance.attention.mutants import attention_mutants, attention_variants
 from hardmask.conformance.mutants import mutants, variants
 from hardmask.conformance.selftest import selftest
 from hardmask.conformance.selftest.letters import LETTERS
 from hardmask.conformance.selftest.report import ABSENT, SURVIVOR, mark
+from hardmask.conformance.selftest.run import name_of
 from hardmask.spec.formats import DTYPES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -19,10 +21,12 @@ PAGE = (DOCS / "kill-table.md").read_text()
 ROW = re.compile(r"^\| \*\*(\S+)\*\*: (.+?) \|(.*)\|$", re.M)
 TABLE = {name: (story, [cell.strip() for cell in cells.split("|")]) for name, story, cells in ROW.findall(PAGE)}
 MEND = "Run: python docs/generate_kill_table.py"
+MUTANTS = (*mutants(), *attention_mutants())
+VARIANTS = (*variants(), *attention_variants())
 
 
 def test_the_page_lists_every_mutant_and_variant_with_its_story() -> None:
-    stories = [(x.name, x.story) for x in (*mutants(), *variants())]
+    stories = [(name_of(x), x.story) for x in (*MUTANTS, *VARIANTS)]
     assert {name: story for name, (story, _) in TABLE.items()} == dict(stories), MEND
     introduction = runpy.run_path(str(DOCS / "generate_kill_table.py"))["INTRODUCTION"]
     assert PAGE.startswith(introduction), MEND
@@ -30,19 +34,21 @@ def test_the_page_lists_every_mutant_and_variant_with_its_story() -> None:
 
 
 def test_what_survives_on_the_page_is_what_the_mutants_list() -> None:
-    for mutant in mutants():
-        for dtype, cell in zip(DTYPES, TABLE[mutant.name][1], strict=True):
-            where = f"{mutant.name} in {dtype}"
+    for mutant in MUTANTS:
+        for dtype, cell in zip(DTYPES, TABLE[name_of(mutant)][1], strict=True):
+            where = f"{name_of(mutant)} in {dtype}"
             assert (cell == ABSENT) == (dtype not in mutant.subject.dtypes), where
             assert (cell == SURVIVOR) == (dtype in mutant.survivors), where
             assert cell == SURVIVOR or set(cell) <= set(LETTERS.values()), where
         for reason in mutant.survivors.values():
-            assert re.search(rf"^- \*\*{mutant.name}\*\* \(.*\)\n  — {re.escape(reason)}\.$", PAGE, re.M), mutant.name
+            assert re.search(
+                rf"^- \*\*{re.escape(name_of(mutant))}\*\* \(.*\)\n  — {re.escape(reason)}\.$", PAGE, re.M
+            ), mutant.name
 
 
 def test_variants_on_the_page_stay_within_their_budgets() -> None:
-    for variant in variants():
-        for dtype, cell in zip(DTYPES, TABLE[variant.name][1], strict=True):
+    for variant in VARIANTS:
+        for dtype, cell in zip(DTYPES, TABLE[name_of(variant)][1], strict=True):
             assert (cell == ABSENT) == (dtype not in variant.subject.dtypes)
             if cell:
                 tier, share = cell.split()
@@ -57,7 +63,7 @@ def test_the_letters_are_those_that_catch_them_here(turn: int) -> None:
     Another processor has another exp: for faults of accuracy only the verdict is compared.
     """
     dtype = DTYPES[turn]
-    names = [m.name for m in mutants()[turn :: 2 * len(DTYPES)] if dtype in m.subject.dtypes]
+    names = [name_of(m) for m in MUTANTS[turn :: 2 * len(DTYPES)] if dtype in m.subject.dtypes]
     result = selftest(names, dtypes=[dtype])
     assert not result.faults
     assert [m.name for m in result.mutants] == names
