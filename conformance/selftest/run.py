@@ -144,7 +144,7 @@ def _mutant(
         if dtype not in mutant.subject.dtypes:
             continue
         cell = cells.get((mutant.subject.id, dtype), Cell())
-        reason = mutant.survivors.get(dtype, "")
+        reason = mutant.survivors.get(dtype, "").rstrip(".")
         witness = ""
         if cell.witness is not None:
             decision, where = _asked(cell.witness)
