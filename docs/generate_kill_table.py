@@ -20,9 +20,9 @@ INTRODUCTION = """\
 How much a pass of hardmask is worth, measured on hardmask itself. A *mutant* is a masked softmax that is wrong on
 purpose; every one has a fault that somebody has shipped, or could. A *correct variant* computes the same function in
 an unusual way. Masked attentions that are wrong on purpose, and unusual ones that are right, stand behind them; their
-names begin with `attention.`. `hardmask selftest` puts all of them through the batches and checks of a default run, and ends with exit
-code 3 if a mutant survives that is not listed below with its reason, if a listed survivor is caught, or if a variant
-does not pass.
+names begin with `attention.`. `hardmask selftest` puts all of them through the batches, problems and checks of a
+default run, and ends with exit code 3 if a mutant survives that is not listed below with its reason, if a listed
+survivor is caught, or if a variant does not pass.
 
 ```console
 $ hardmask selftest 'eps-1e-*' --dtype float32 --dtype float16
