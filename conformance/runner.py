@@ -20,6 +20,7 @@ from ..spec.oracle.audit import Audit
 from .audit import audited
 from .calls import Fault
 from .cases import Case
+from .cases.build import SHORT
 from .checks import CHECKS, SERVED_BY, layouts
 from .checks.facts import fact
 from .checks.forward import VALUES
@@ -29,6 +30,10 @@ from .measure import Measures, measured
 from .tally import Tallies, count
 from .truth import SIDES, Truth
 from .view import View
+
+DEAR = ("shapes", "poison", "empty")
+"""Kinds of rows that a kernel which is seen through the identity is not put to where they are long: it multiplies each
+row by a matrix, and the short rows and the tiles show the same."""
 
 VAGUE = ("empty row", "not zero", "declaration stale")
 """Diagnoses of an empty row that name no policy: where the call should have raised, that is all there is to say."""
@@ -88,6 +93,8 @@ Event = CaseStarted | CaseJudged
 def wanted(case: Case, subjects: Sequence[Subject]) -> list[Subject]:
     """The subjects that a batch is for, with the accuracy that they declare along its axis: those that have its dtype,
     and take its axis and rank, or, for other lengths, nothing but rows."""
+    if case.kind in DEAR and case.keys > SHORT:
+        subjects = [s for s in subjects if not s.finite_scores]
     if case.kind == "lengths":
         return [s for s in subjects if case.dtype in s.dtypes and not s.takes_axis(case.dtype)]
     if case.layout is None:
