@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import torch_attention_compiled, torch_flex, torch_mha, torch_sdpa
+from . import torch_attention_compiled, torch_encoder, torch_flex, torch_mha, torch_sdpa
 from .attention import Attention
 
-MODULES = (torch_sdpa, torch_mha, torch_flex, torch_attention_compiled)
+MODULES = (torch_sdpa, torch_mha, torch_encoder, torch_flex, torch_attention_compiled)
 
 
 def subjects() -> list[Attention]:
