@@ -16,7 +16,7 @@ from ..attention.smallest import smallest
 from ..calls import Fault
 from .agreement import Compared, Kind, Posed, compare
 from .layouts import wave
-from .probe import arguments
+from .probe import arguments, text
 from .record import Disagreement, PathRecord
 
 TRIALS = 40
@@ -206,7 +206,7 @@ def _disagreement(group: str, path: Attention, kind: Kind, seen: _Seen, seed: in
         quantity=seen.name,
         dtype=problem.dtype,
         at=list(compared.at),
-        values=[f"{v:g}" for v in values],
+        values=[text(v) for v in values],
         bound=compared.bound,
         sizes=dict(zip(("B", "H", "G", "Lq", "Lk", "d", "dv"), problem.sizes, strict=True)),
         input=arguments(problem, seen.method),

@@ -47,7 +47,17 @@ def printable(array: Array) -> Any:
     """An array as nested lists of text, for a record that may hold NaN and infinity."""
     if array.dtype == np.bool_:
         return array.tolist()
-    return np.vectorize(lambda x: f"{float(x):g}", otypes=[object])(array).tolist() if array.size else []
+    return np.vectorize(lambda x: text(float(x)), otypes=[object])(array).tolist() if array.size else []
+
+
+def text(x: float) -> str:
+    """A number in as few digits as name it exactly.
+
+    >>> text(0.5), text(2.0), text(0.1 + 0.2), text(float("nan"))
+    ('0.5', '2', '0.30000000000000004', 'nan')
+    """
+    short = f"{x:g}"
+    return short if x != x or float(short) == x else repr(x)
 
 
 def arguments(problem: Problem, method: str) -> dict[str, Any]:
