@@ -99,14 +99,14 @@ def kernel_of(formula: Formula, *, heads: int = 2, grad: bool = False, **sizes: 
         shapes = ((1, heads, queries, width), (1, heads, keys, width), (1, heads, keys, width))
         tensors = [torch.ones(shape, requires_grad=grad) for shape in shapes]
         mask = torch.ones(1, heads, queries, keys, dtype=torch.bool)
-        with torch.set_grad_enabled(grad), _Calls() as calls:
+        with torch.set_grad_enabled(grad), Calls() as calls:
             formula(*tensors, mask, width**-0.5)
         return next((k for k in KERNELS if any(k in name for name in calls.names)), "none of them")
 
     return ran
 
 
-class _Calls(TorchDispatchMode):  # type: ignore[misc]  # PyTorch's types are not read
+class Calls(TorchDispatchMode):  # type: ignore[misc]  # PyTorch's types are not read
     """Records the operations that reach the dispatcher."""
 
     def __init__(self) -> None:

@@ -3,8 +3,8 @@
 A layer adds the attention to its input and normalises the sum twice; its feed-forward part is set to 0 here. Every
 token of the input holds a key and a value, zeros where the result is to appear, a 0 and a constant ``C`` beside them.
 What comes out is, token by token, one affine function of all these numbers, so that ``C`` and 0 tell which, and the
-result follows: ``C (y - y_0) / (y_C - y_0)``. An exact 0 stays one. Two layer norms cost digits, for which float32 has a
-tier; in other formats they would cost more than any tier admits.
+result follows: ``C (y - y_0) / (y_C - y_0)``. An exact 0 stays one. Two layer norms cost digits; ``fused`` admits them
+in float32.
 
 A query stands in the token of a key that it may see, one sequence for each query: the encoder drops padded tokens where
 it nests. A query that may see nothing stands in the first token, beside zeros, since what is blocked there is the
@@ -23,6 +23,7 @@ import torch
 from .attention import Attention
 from .subject import Array, Bools
 from .torch_arrays import over, to_numpy
+from .torch_calls import Calls
 
 GROUP = "torch.transformer_encoder_layer"
 
@@ -37,10 +38,10 @@ LIMITS = {
     "head width": "Wide heads make the layer large; up to 16 are tried.",
 }
 NO_DERIVATIVE = "The derivative of the attention cannot be told from that of the two layer norms."
-DTYPES = {
-    dtype: "The result is read through two layer norms, which cost more digits than a tier of this format admits."
-    for dtype in ("float64", "float16", "bfloat16")
-}
+OTHERS = dict.fromkeys(
+    ("float64", "float16", "bfloat16"),
+    "The result is read through two layer norms, which cost more digits than a tier of this format admits.",
+)
 
 
 def _width(heads: int, d: int) -> int:
@@ -110,11 +111,11 @@ def _ran(forward: Callable[..., Array]) -> Callable[[], str]:
     def ran() -> str:
         a = np.ones((2, 2, 2, 4), np.float32)
         mask = np.array([[True, False], [True, True]])[:, None, None]
-        with torch.profiler.profile() as profile:
+        with Calls() as calls:
             forward(a, a, a, mask, 0.5)
-        names = {event.key for event in profile.key_averages()}
-        kind = "the fast path" if "aten::_transformer_encoder_layer_fwd" in names else "the ordinary path"
-        return f"{kind}, {'nested' if 'aten::_nested_tensor_from_mask' in names else 'padded'}"
+        names = " ".join(calls.names)
+        kind = "the fast path" if "_transformer_encoder_layer_fwd" in names else "the ordinary path"
+        return f"{kind}, {'nested' if '_nested_tensor_from_mask' in names else 'padded'}"
 
     return ran
 
@@ -131,9 +132,9 @@ def subjects() -> list[Attention]:
                 adapter="torch",
                 path=path,
                 dtypes=("float32",),
-                tier="tf32",
+                tier="fused",
                 convention="blocked",
-                unsupported={"vjp": NO_DERIVATIVE, "jvp": NO_DERIVATIVE, **DTYPES},
+                unsupported={"vjp": NO_DERIVATIVE, "jvp": NO_DERIVATIVE, **OTHERS},
                 limits=LIMITS,
                 widths=lambda d: 0 < d <= 16,
                 group=GROUP,

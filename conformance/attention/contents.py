@@ -75,7 +75,13 @@ def _ascending(c: Contents, rng: np.random.Generator) -> None:
 
 def _steep(c: Contents, rng: np.random.Generator) -> None:
     """Later scores are larger than earlier ones by more than an exponential without a shift can hold."""
-    c.k[:] = 0.25 * c.k + np.linspace(-32.0, 32.0, c.k.shape[2])[:, None] if c.k.shape[2] else c.k
+    c.k[:] = 0.25 * c.k + np.linspace(-160.0, 160.0, c.k.shape[2])[:, None] if c.k.shape[2] else c.k
+    c.q[:] = np.abs(c.q)
+
+
+def _negative(c: Contents, rng: np.random.Generator) -> None:
+    """All scores lie far below 0, by more than an exponential without a shift can hold."""
+    c.k[:] = 0.25 * c.k - 200.0
     c.q[:] = np.abs(c.q)
 
 
@@ -90,6 +96,7 @@ CONTENTS: dict[str, Callable[[Contents, np.random.Generator], None]] = {
     "descending": _descending,
     "ascending": _ascending,
     "steep": _steep,
+    "negative": _negative,
     "poison": _plain,
 }
 """Name -> how the arrays are changed in place. ``poison``: :func:`poisoned` is applied once the mask is known."""

@@ -160,6 +160,7 @@ DEFAULT: tuple[Entry, ...] = (
     (ONE_QUERY, "padding", "plain", "contiguous"),
     (LONG, "full", "ascending", "contiguous"),
     (LONG, "heads alike", "steep", "contiguous"),
+    (LONG, "documents", "negative", "contiguous"),
     (LONG, "random", "plain", "contiguous"),
     (LONG, "first tile blocked", "poison", "contiguous"),
     (LONG, "causal bottom-right", "descending", "contiguous"),

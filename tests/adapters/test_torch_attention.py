@@ -34,7 +34,8 @@ def subjects(*, eager: bool = True) -> list[Attention]:
         from hardmask.adapters import torch_attention
     except ModuleNotFoundError:  # without PyTorch there is nothing to collect, and the mark decides what that means
         return []
-    return [s for s in torch_attention.subjects() if s.role != "specimen" and bool(s.opt_in) != eager]
+    every = [s for s in torch_attention.subjects() if s.role != "specimen" and bool(s.opt_in) != eager]
+    return [s for s in every if s.dtypes == DTYPES]  # the others have a test of their own
 
 
 def named(id: str) -> Attention:
@@ -323,3 +324,22 @@ def test_flex_attention_raises_beyond_its_limits() -> None:
     x = torch.ones(1, 1, 3, 4, requires_grad=True)
     with pytest.raises(NotImplementedError, match="backward"):
         flex(x, x, x, torch.ones(1, 1, 3, 3, dtype=torch.bool), 0.5)
+
+
+def test_an_encoder_layer_attends_and_takes_the_path_that_its_id_names() -> None:
+    from hardmask.adapters import torch_encoder
+
+    found = {s.id: s for s in torch_encoder.subjects()}
+    ran = {id: s.ran() for id, s in found.items() if s.ran is not None}
+    assert ran == {
+        "torch.transformer_encoder_layer[train]": "the ordinary path, padded",
+        "torch.transformer_encoder_layer[eval]": "the fast path, padded",
+        "torch.transformer_encoder_layer[eval,nested]": "the fast path, nested",
+    }
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, 2, length, 4)).astype(np.float32) for length in (3, 5, 5))
+    mask = np.array([[True, True, False, True, False], [True] * 5])[:, None, None]
+    scores = np.where(mask, 0.5 * (q @ k.swapaxes(-1, -2)).astype(np.float64), -np.inf)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    for subject in found.values():
+        assert np.abs(subject.forward(q, k, v, mask, 0.5) - e / e.sum(axis=-1, keepdims=True) @ v).max() < 1e-5
