@@ -29,7 +29,7 @@ def compared(base: Asked, seed: int) -> Iterator[Comparison]:
     """
     subject, rows = base.subject, base.rows
     repeatable: dict[Method, bool] = {}
-    for variant in variants(rows, seed):
+    for variant in variants(rows, seed, finite=bool(subject.finite_scores)):
         for method in subject.methods[:1] if variant.forward_only else subject.methods:
             found = _variant(base, variant, method, repeatable.get(method, False))
             if variant.kind == "repeat":

@@ -65,11 +65,16 @@ class Variant:
         return answer[self.at, keys:]
 
 
-def variants(rows: Rows, seed: int) -> Iterator[Variant]:
-    """Every variant of the rows, one at a time: each takes as much memory as the rows themselves."""
+def variants(rows: Rows, seed: int, *, finite: bool = False) -> Iterator[Variant]:
+    """Every variant of the rows, one at a time: each takes as much memory as the rows themselves.
+
+    ``finite``: none whose blocked scores are not finite.
+    """
     rng = np.random.default_rng((seed, rows.shape[1], 1))
     yield _same(rows, "repeat", "the same call again")
-    yield from _poisoned(rows)
+    for poisoned in _poisoned(rows):
+        if not finite or np.isfinite(poisoned.scores.astype(np.float64)).all():
+            yield poisoned
     for sign, name in ((1.0, "plus a constant"), (-1.0, "minus a constant")):
         yield replace(_same(rows, "shift", name, shift(rows, sign)[0]), forward_only=sign < 0.0)
     yield _permuted(rows, rng)

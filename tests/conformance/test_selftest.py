@@ -163,7 +163,7 @@ def test_the_command_prints_and_writes_the_table(tmp_path: Path) -> None:
         main, ["selftest", "mask-inverted", "only-at-77", "--dtype", "float32", "--jobs", "1", *files]
     )
     assert seen.exit_code == 0, seen.output
-    assert "1 of 2 wrong softmaxes were caught (2 mutants in up to 1 dtypes), 1 survived." in seen.output
+    assert "1 of 2 wrong implementations were caught (2 mutants in up to 1 dtypes), 1 survived." in seen.output
     assert "survivor only-at-77 (float32): one length among many" in seen.output
     written = msgspec.json.decode(paths["json"].read_bytes(), type=SelfTest)
     raw = json.loads(paths["json"].read_text())
