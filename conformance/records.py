@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..adapters.attention import Attention
 from ..adapters.errors import said
@@ -97,10 +97,7 @@ def certificate_of(
             declarations={
                 d.name: {"statement": d.statement, "plain": d.plain, "fingerprint": d.fingerprint} for d in names
             },
-            subjects=[
-                _record(request, s, found) if isinstance(s, Subject) else _attention_record(request, s, found)
-                for s in subjects
-            ],
+            subjects=[_record(request, s, found) for s in subjects],
             findings=found,
             sweeps=sweeps,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
@@ -120,7 +117,7 @@ def _not_shown(request: Request, subjects: Sequence[Anything]) -> list[str]:
     return [ISOLATED, SAMPLED[0].format(beyond=beyond), *SAMPLED[1:], *NEVER]
 
 
-def _record(request: Request, subject: Subject, found: list[Finding]) -> SubjectRecord:
+def _record(request: Request, subject: Anything, found: list[Finding]) -> SubjectRecord:
     return SubjectRecord(
         id=subject.id,
         adapter=subject.adapter,
@@ -130,43 +127,38 @@ def _record(request: Request, subject: Subject, found: list[Finding]) -> Subject
         declared_contract=subject.contract,
         convention=subject.convention,
         tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
-        custom=_custom(request, subject),
         methods=list(subject.methods),
         dtypes=list(subject.dtypes),
         promises=sorted(subject.promises),
-        any_axis=[d for d in subject.dtypes if subject.takes_axis(d)],
-        tier_other_axis=dict(subject.tier_other_axis),
         unsupported=dict(subject.unsupported),
         verdict=combine(f.verdict for f in found if f.subject == subject.id),
+        **(_of_rows(request, subject) if isinstance(subject, Subject) else _of_attention(subject)),
     )
 
 
-def _attention_record(request: Request, subject: Attention, found: list[Finding]) -> SubjectRecord:
-    return SubjectRecord(
-        id=subject.id,
-        adapter=subject.adapter,
-        role=subject.role,
-        path=subject.path,
-        contract=request.policy.contract_of(subject),
-        declared_contract=subject.contract,
-        convention=subject.convention,
-        tier={f"{m}:{d}": subject.tier_for(m, d) for d in subject.dtypes for m in subject.methods},
-        custom={},
-        methods=list(subject.methods),
-        dtypes=list(subject.dtypes),
-        promises=sorted(subject.promises),
-        any_axis=[],
-        tier_other_axis={},
-        unsupported=dict(subject.unsupported),
-        verdict=combine(f.verdict for f in found if f.subject == subject.id),
-        operation=subject.operation,
-        encoding=subject.encoding,
-        causal=subject.causal or "",
-        group=subject.group,
-        limits=dict(subject.limits),
-        kernel=subject.kernel,
-        ran=_ran(subject.ran),
-    )
+def _of_rows(request: Request, subject: Subject) -> dict[str, Any]:
+    """What a masked softmax alone declares."""
+    return {
+        "custom": _custom(request, subject),
+        "any_axis": [d for d in subject.dtypes if subject.takes_axis(d)],
+        "tier_other_axis": dict(subject.tier_other_axis),
+    }
+
+
+def _of_attention(subject: Attention) -> dict[str, Any]:
+    """What an attention alone declares."""
+    return {
+        "custom": {},
+        "any_axis": [],
+        "tier_other_axis": {},
+        "operation": subject.operation,
+        "encoding": subject.encoding,
+        "causal": subject.causal or "",
+        "group": subject.group,
+        "limits": dict(subject.limits),
+        "kernel": subject.kernel,
+        "ran": _ran(subject.ran),
+    }
 
 
 def _ran(ran: Callable[[], str] | None) -> str:

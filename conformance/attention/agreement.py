@@ -13,9 +13,9 @@ import numpy as np
 
 from ...adapters.attention import Attention
 from ...spec.batch import Bools, Floats
-from ..judgement import used
+from ..judgement import Comparison, used
 from .checks.values import ARRAYS
-from .judgement import Judged, flat, named
+from .judgement import Judged, flat, named, of_entries
 from .view import AttentionView
 
 NAME = "path_agreement"
@@ -60,21 +60,12 @@ def _beside(view: AttentionView, others: Sequence[AttentionView]) -> Iterator[Ju
                 partner = other.subject.id
             ratio, error = np.where(worse, share, ratio), np.where(worse, apart, error)
             budget = np.where(worse, limit, budget)
-        bad = ratio > 1.0
-        width = a.shape[1]
-        index = (ratio + bad).argmax(axis=1) if width else np.full(len(ratio), -1)
-        at = (np.arange(len(ratio)), index)
-        zero = np.zeros(len(ratio))
-        yield Judged(
+        yield of_entries(
             (NAME,),
             "difference",
+            Comparison(error, budget, ratio, ratio > 1.0),
             ours.shape,
             np.ones(len(ratio), bool),
-            np.asarray(bad.any(axis=1)),
-            ratio[at] if width else zero,
-            error[at] if width else zero,
-            budget[at] if width else zero,
-            index,
             a,
             view.tier(method),
             named(f"unlike {partner}"),

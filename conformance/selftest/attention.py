@@ -16,9 +16,8 @@ from ..attention.plan import plan_attention
 from ..attention.runner import AnyCase, count_faults, prepare, wanted
 from ..attention.view import AttentionView, Known
 from ..runner import CaseJudged, CaseStarted, Event
-from ..workers import Workers
 from .cell import attention_cell_of
-from .work import Cells, merge_cells
+from .work import Cells, dealt, merge_cells
 
 
 def attention_cases(effort: str, seed: int, dtypes: Sequence[str]) -> list[AnyCase]:
@@ -74,14 +73,4 @@ def run_attention(
             merge_cells(cells, more)
             yield CaseJudged(case, index, len(cases), audit)
         return
-    with Workers(jobs) as executor:
-        futures = [executor.submit(judge_problem_by_name, case, names) for case in cases]
-        try:
-            for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
-                yield CaseStarted(case, index, len(cases))
-                more, audit = future.result()
-                merge_cells(cells, more)
-                yield CaseJudged(case, index, len(cases), audit)
-        finally:
-            for future in futures:
-                future.cancel()
+    yield from dealt(cases, judge_problem_by_name, names, jobs, cells)

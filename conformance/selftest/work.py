@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ...adapters.subject import Subject
 from ...spec.oracle.audit import Audit
@@ -66,10 +67,21 @@ def run_by_name(cases: Sequence[Case], names: frozenset[str], jobs: int, cells: 
             yield CaseJudged(case, index, len(cases), audit)
         return
     ordered = sorted(cases, key=lambda c: c.rows * c.keys, reverse=True)
+    yield from dealt(ordered, judge_case_by_name, names, jobs, cells)
+
+
+def dealt(
+    cases: Sequence[Any],
+    judge: Callable[[Any, frozenset[str]], tuple[Cells, Audit]],
+    names: frozenset[str],
+    jobs: int,
+    cells: Cells,
+) -> Iterator[Event]:
+    """Judge every case in one of ``jobs`` processes, in order, and add what comes out to ``cells``."""
     with Workers(jobs) as executor:
-        futures = [executor.submit(judge_case_by_name, case, names) for case in ordered]
+        futures = [executor.submit(judge, case, names) for case in cases]
         try:
-            for index, (case, future) in enumerate(zip(ordered, futures, strict=True)):
+            for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
                 yield CaseStarted(case, index, len(cases))
                 more, audit = future.result()
                 merge_cells(cells, more)

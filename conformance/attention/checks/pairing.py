@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ....spec.batch import Floats
 from ....spec.oracle.dd_engine import DoubleDoubleEngine
 from ...judgement import used
 from ..judgement import Judged, Quantity, named
@@ -53,11 +52,7 @@ def check(view: AttentionView) -> Iterator[Judged]:
         errors,
         budgets,
         np.zeros(1, dtype=np.int64),
-        _shown(errors),
+        errors[:, None],
         view.tier("vjp"),
         named("NaN" if error != error else "not adjoint"),
     )
-
-
-def _shown(errors: Floats) -> Floats:
-    return errors[:, None]

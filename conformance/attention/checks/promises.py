@@ -73,12 +73,12 @@ def _isolated(
             if isinstance(a, Fault) != isinstance(b, Fault):
                 reached.append(f"{method} fails")
             continue
-        reached += [name for name in RESULTS[method] if not _alike(a, b, name, dirty, what)]
+        reached += [name for name in RESULTS[method] if not _alike(a, b, name)]
     text = f"{what} reaches {', '.join(reached)}" if reached else f"{what} isolated"
     yield _promise(view, ISOLATION, "isolation", bool(reached), text, dirty)
 
 
-def _alike(a: AttentionReturned, b: AttentionReturned, name: str, dirty: Problem, what: str) -> bool:
+def _alike(a: AttentionReturned, b: AttentionReturned, name: str) -> bool:
     return same_bits(a.raw[name] + 0, b.raw[name] + 0)  # -0 counts as 0
 
 

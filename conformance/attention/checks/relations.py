@@ -10,9 +10,9 @@ from ....adapters.subject import Method
 from ....spec.attention.problem import Problem
 from ....spec.batch import Floats
 from ...calls import Fault
-from ...judgement import used
+from ...judgement import Comparison, used
 from ..calls import limit_of, takes
-from ..judgement import Judged, Quantity, flat, named, of_bits
+from ..judgement import Judged, Quantity, flat, named, of_bits, of_entries
 from ..parts import EXTRA, alone, padded, prefix
 from ..view import AttentionView, Known
 from .values import ARRAYS
@@ -87,26 +87,17 @@ def _compared(
             error = np.abs(a - b)
         error[np.isnan(a) & np.isnan(b)] = 0.0  # one policy in both
         ratio = used(error, budget)
-        bad = ratio > 1.0
-        index = (ratio + bad).argmax(axis=1) if ratio.shape[1] else np.full(len(ratio), -1)
-        at = (np.arange(len(ratio)), index)
-        apart = int((error != 0.0).sum())
-        wide = ratio.shape[1] > 0
-        yield Judged(
+        yield of_entries(
             declared,
             "difference",
+            Comparison(error, budget, ratio, ratio > 1.0),
             theirs[:, :, :keys].shape,
             np.ones(len(ratio), bool),
-            np.asarray(bad.any(axis=1)),
-            ratio[at] if wide else np.zeros(len(ratio)),
-            error[at] if wide else np.zeros(len(ratio)),
-            budget[at] if wide else np.zeros(len(ratio)),
-            index,
             b,
             view.tier(method),
             named(diagnosis),
             remark=f"{quantity} beside that of the whole",
-            fact=f"{quantity} differs in bits" if apart else "",
+            fact=f"{quantity} differs in bits" if np.any(error != 0.0) else "",
             problem=part,
         )
         if keys + EXTRA == theirs.shape[2] and quantity in ("dk", "dv"):
