@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from .finding import Certificate
+from .document import Certificate
 from .output import write_whole
 
-SCHEMA = "hardmask-certificate/1"
+SCHEMA = "hardmask-certificate/2"
 
 
 def digest_of(certificate: Certificate) -> str:

@@ -18,8 +18,9 @@ from ..spec.formats import DTYPES
 from ..spec.oracle.audit import Audit
 from .cases import EFFORTS, plan
 from .conclusion import conclusion
+from .document import Certificate, Measured, SweepRecord
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
-from .finding import Certificate, Finding, Measured, SweepRecord
+from .finding import Finding
 from .minimise import minimised
 from .records import certificate_of
 from .runner import CaseJudged, Event, Policy, Results, run, run_on, wanted

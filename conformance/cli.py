@@ -10,20 +10,10 @@ from typing import Any
 import click
 
 from . import __version__
+from .commands.certify import certify
+from .commands.common import DTYPES, Failure
 from .fingerprint.command import fingerprint
 from .metamorphic.command import metamorphic
-
-DTYPES = ("float64", "float32", "float16", "bfloat16")
-
-
-class Failure(click.ClickException):
-    """A sentence on standard error and the exit code of a request that cannot be carried out."""
-
-    exit_code = 2
-
-    def show(self, file: Any = None) -> None:
-        """Print the sentence alone."""
-        click.echo(self.message, err=True)
 
 
 class Guarded(click.Group):
@@ -63,107 +53,6 @@ def main() -> None:
     Exit codes: 0 every subject keeps what it declares; 1 one does not, or the run was interrupted; 2 the request was
     wrong; 3 hardmask contradicts itself.
     """
-
-
-@main.command()
-@click.argument("targets", nargs=-1, required=True)
-@click.option("--contract", help="Judge empty rows by this contract instead of the declared ones.")
-@click.option("--require", multiple=True, help="Also fail on: zero, complete, isolation, allowed-nan-visible.")
-@click.option("--specimens", is_flag=True, help="Include the deliberate policies shipped for demonstration.")
-@click.option(
-    "--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype (repeatable). One of: {', '.join(DTYPES)}."
-)
-@click.option("--effort", help="smoke, default or deep.  [default: default; none with --exhaustive]")
-@click.option("--rounds", type=click.IntRange(1), help="Repeat the batches this many times, with fresh rows.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random rows.")
-@click.option("--jobs", type=click.IntRange(1), help="Worker processes; default: one per processor.")
-@click.option("--exhaustive", multiple=True, help="Enumerate short rows: float16 or bfloat16 (repeatable).")
-@click.option("--part", "parts", multiple=True, help="Only: pairs, blocked, empty, short, vjp.  [default: all]")
-@click.option("--fraction", type=float, help="Enumerate a seeded sample of this fraction of the first scores.")
-@click.option("--checkpoint", type=click.Path(dir_okay=False), help="Save the sweep there, and go on from it.")
-@click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
-def certify(
-    targets: tuple[str, ...],
-    contract: str | None,
-    require: tuple[str, ...],
-    specimens: bool,
-    dtypes: tuple[str, ...],
-    effort: str | None,
-    rounds: int | None,
-    seed: int,
-    jobs: int | None,
-    exhaustive: tuple[str, ...],
-    parts: tuple[str, ...],
-    fraction: float | None,
-    checkpoint: str | None,
-    out: str | None,
-) -> None:
-    """Judge masked softmaxes and write a certificate.
-
-    TARGETS are adapters (numpy, torch, jax), subject ids or globs, file.py:object, or module:object.
-    """
-    # Read when a framework loads its OpenMP: idle threads that spin would take the core on which the oracle works.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    judged = tuple(dict.fromkeys(dtypes)) or DTYPES
-    sampled = not exhaustive or effort is not None
-    # The workers load what they need while this process does.
-    with _executor(jobs, effort or "default", judged if sampled else ()) as executor:
-        from ..adapters.errors import TargetError
-        from .certificate import write
-        from .certification import Request, SuiteFault
-        from .certification import certify as run
-        from .environment import processors
-        from .exhaustive.checkpoint import CheckpointError
-        from .exhaustive.options import enumeration_of
-        from .memory import keep_freed_memory
-        from .output import writable
-        from .terminal.console import errors, output
-        from .terminal.progress import ProgressBar
-        from .terminal.report import print_report
-
-        keep_freed_memory()
-        try:
-            enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or processors(), effort is None)
-            effort = effort or "default"
-            request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
-            path = writable(out, "certificate")
-        except ValueError as problem:
-            raise Failure(str(problem)) from None
-        try:
-            with ProgressBar(errors()) as bar:
-                report = run(request, listen=bar, executor=executor)
-        except (TargetError, CheckpointError) as problem:
-            raise Failure(str(problem)) from None
-        except SuiteFault as fault:
-            click.echo(str(fault), err=True)
-            sys.exit(3)
-        except KeyboardInterrupt:
-            click.echo("Interrupted before anything was judged.", err=True)
-            sys.exit(1)
-        console = output()
-        print_report(report, console)
-        if path is not None:
-            try:
-                write(report.certificate, path)
-            except OSError as problem:
-                raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
-            console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
-        sys.exit(report.exit_code)
-
-
-def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
-    """Worker processes, or nothing where starting them takes longer than they save."""
-    from contextlib import nullcontext
-
-    from .environment import processors
-
-    if jobs is None:
-        jobs = 1 if effort == "smoke" else min(processors(), len(set(dtypes)))
-    if jobs == 1 or not dtypes:
-        return nullcontext()
-    from .pool import PoolByDtype
-
-    return PoolByDtype(jobs)
 
 
 @main.command("list")
@@ -282,6 +171,7 @@ def selftest(**request: Any) -> None:
     sys.exit(code)
 
 
+main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
 

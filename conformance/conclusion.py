@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .finding import Certificate, Finding
+from .document import Certificate
+from .finding import Finding
 
 if TYPE_CHECKING:
     from .certification import Request

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..adapters.subject import Method, Subject
 from .cases import plan
-from .finding import CustomModel
+from .document import CustomModel
 from .mutants import Mutant, mutants
 from .runner import Policy, Results, judge, merge
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ..adapters.attention import Attention
 from ..adapters.errors import said
 from ..adapters.registry import Anything, versions
@@ -15,8 +17,9 @@ from ..spec.oracle.referee import engine_name
 from . import __version__
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
+from .document import AuditRecord, Certificate, CustomModel, Measured, SubjectRecord, SweepRecord
 from .environment import environment
-from .finding import AuditRecord, Certificate, CustomModel, Finding, Measured, SubjectRecord, SweepRecord, combine
+from .finding import Finding, combine, identity
 from .promises import declared
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ def certificate_of(
             environment=environment(versions(subjects), engine_name()),
             seed=request.seed,
             request={
+                "targets": list(request.targets),
+                "specimens": request.specimens,
                 "effort": request.effort if request.sampled else None,
                 "rounds": request.rounds,
                 "dtypes": list(request.dtypes),
@@ -98,10 +103,13 @@ def certificate_of(
                 d.name: {"statement": d.statement, "plain": d.plain, "fingerprint": d.fingerprint} for d in names
             },
             subjects=[_record(request, s, found) for s in subjects],
-            findings=found,
+            findings=[msgspec.structs.replace(f, id=identity(f)) for f in found],
             sweeps=sweeps,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
             measured=accuracy,
+            errors=[],
+            outputs=[],
+            deviations=[],
             not_shown=_not_shown(request, subjects),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},
         )

@@ -18,7 +18,8 @@ from .cases.build import SEARCHED
 from .checks import SERVED_BY
 from .checks.derivative import GIVEN
 from .diagnosis import INVERTED, ROUNDED
-from .finding import Finding, Measured, Verdict, Witness
+from .document import Measured
+from .finding import Finding, Verdict, Witness
 from .judgement import Counts, Tally, Worst
 from .measure import NONE, SIZES
 from .promises import declared

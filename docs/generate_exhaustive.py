@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hardmask.conformance.certificate import read
-from hardmask.conformance.finding import Certificate
+from hardmask.conformance.document import Certificate
 
 PAGE = Path(__file__).with_name("exhaustive.md")
 MARK = "<!-- full sweeps -->"

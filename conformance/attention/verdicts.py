@@ -17,7 +17,8 @@ from ...spec.attention.tiers import canonical, ladder
 from ...spec.batch import Array
 from ...spec.oracle.referee import Decision
 from ..diagnosis import ROUNDED
-from ..finding import BEYOND, AttentionWitness, Finding, Measured
+from ..document import Measured
+from ..finding import BEYOND, AttentionWitness, Finding
 from ..promises import declared
 from ..suite_fault import SuiteFault
 from ..verdicts import NOT_RUN, UNMET, diagnosis_of, verdict_of

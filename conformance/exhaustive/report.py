@@ -18,7 +18,8 @@ from ...spec.contracts import contract
 from ...spec.formats import FORMATS
 from ...spec.rounding import TIERS
 from ..checks import CHECKS
-from ..finding import Finding, SweepRecord
+from ..document import SweepRecord
+from ..finding import Finding
 from ..judgement import Tally
 from ..promises import declared
 from ..runner import Policy

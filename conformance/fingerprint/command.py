@@ -38,7 +38,7 @@ def fingerprint(
     from rich.text import Text
 
     from ...adapters.errors import TargetError
-    from ..cli import Failure
+    from ..commands.common import Failure
     from ..output import OutputError, json_bytes, writable, write_or_explain
     from ..terminal.console import errors, output
     from .report import markdown, print_fingerprint

@@ -40,7 +40,7 @@ def metamorphic(
     from rich.text import Text
 
     from ...adapters.errors import TargetError
-    from ..cli import Failure
+    from ..commands.common import Failure
     from ..memory import keep_freed_memory
     from ..output import OutputError, json_bytes, writable, write_or_explain
     from ..terminal.console import errors, output

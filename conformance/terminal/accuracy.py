@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...spec.rounding import ladder
 from ..cases.build import SEARCHED
-from ..finding import Certificate, Measured
+from ..document import Certificate, Measured
 from .matrix import short_name, used, weakest_by_dtype
 from .witness import row
 

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from ...spec.attention.tiers import ladder as attention_ladder
 from ...spec.rounding import ladder
-from ..finding import Certificate, Finding, Measured, Verdict, combine
+from ..document import Certificate, Measured
+from ..finding import Finding, Verdict, combine
 from ..measure import NONE
 
 STYLES: dict[Verdict, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from ..finding import Certificate, SweepRecord
+from ..document import Certificate, SweepRecord
 from .matrix import SHORT
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..finding import IN_COMPANY, AttentionWitness, Certificate, Finding, Witness
+from ..document import Certificate
+from ..finding import IN_COMPANY, AttentionWitness, Finding, Witness
 from .matrix import SHORT, short_name, used
 
 SHAPE = re.compile(r"(\w+ rows of shape |shape |for scores of shape )\([^)]*\)|returned \w+ for \w+ scores")

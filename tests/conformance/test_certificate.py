@@ -17,13 +17,13 @@ from hardmask.adapters.numpy_rows import softmax_where
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.certificate import SCHEMA, digest_of, fields, read, sealed, write
 from hardmask.conformance.certification import Report
-from hardmask.conformance.finding import Certificate
+from hardmask.conformance.document import Certificate
 
 TOP = {"schema", "hardmask", "environment", "seed", "complete", "digest", "subjects", "findings", "not_shown"}
 SUBJECT = {"id", "adapter", "role", "path", "contract", "tier", "methods", "dtypes", "verdict"}
 FINDING = {
     "subject", "declaration", "dtype", "family", "verdict", "diagnosis", "checked", "failed", "unmet", "tier", "ratio",
-    "error", "budget", "enclosure", "witness", "minimal", "attention", "smallest",
+    "error", "budget", "enclosure", "witness", "minimal", "attention", "smallest", "id", "deviation",
 }  # fmt: skip
 
 

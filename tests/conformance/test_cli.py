@@ -107,6 +107,8 @@ def test_the_certificate_holds_the_request(mine: Path, tmp_path: Path) -> None:
     certificate = read(out)
     assert certificate.seed == 11
     assert certificate.request == {
+        "targets": [f"{mine}:softmax"],
+        "specimens": False,
         "effort": "smoke",
         "rounds": None,
         "dtypes": ["float32"],

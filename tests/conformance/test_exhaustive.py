@@ -13,12 +13,12 @@ from hardmask.adapters.numpy_rows import softmax_where_derivative as derivative
 from hardmask.adapters.specimens import policies
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.certification import Report, Request, certify
+from hardmask.conformance.document import SweepRecord
 from hardmask.conformance.exhaustive import KINDS, Enumeration, counts, sample
 from hardmask.conformance.exhaustive.counts import Counts
 from hardmask.conformance.exhaustive.kinds import BY_KEY, all_scores, finite_scores, partners, patterns
 from hardmask.conformance.exhaustive.ordinary import Open, violating
 from hardmask.conformance.exhaustive.piece import enumerate_piece
-from hardmask.conformance.finding import SweepRecord
 from hardmask.spec.contracts import contract
 from hardmask.spec.formats import FORMATS
 from hardmask.spec.oracle import engine_for

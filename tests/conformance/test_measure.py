@@ -13,7 +13,7 @@ import pytest
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.certification import Report, Request, certify
 from hardmask.conformance.custom import custom_models
-from hardmask.conformance.finding import Measured
+from hardmask.conformance.document import Measured
 from hardmask.conformance.measure import strongest
 from hardmask.conformance.terminal.accuracy import generosity, losses
 from hardmask.conformance.terminal.matrix import kept

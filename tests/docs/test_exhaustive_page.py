@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from hardmask.conformance.certification import Request, certify
+from hardmask.conformance.document import Certificate
 from hardmask.conformance.exhaustive import Enumeration
-from hardmask.conformance.finding import Certificate
 
 DOCS = Path(__file__).parents[2] / "docs"
 

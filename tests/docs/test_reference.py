@@ -27,7 +27,8 @@ from hardmask.conformance.cases.vectors import KINDS
 from hardmask.conformance.certification import REQUIREMENTS, Request
 from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
-from hardmask.conformance.cli import certify, main
+from hardmask.conformance.cli import main
+from hardmask.conformance.commands.certify import certify
 from hardmask.conformance.finding import (
     SEVERITY,
     AttentionWitness,
