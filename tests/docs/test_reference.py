@@ -29,17 +29,16 @@ from hardmask.conformance.certification import certify as run_certify
 from hardmask.conformance.checks import SERVED_BY, adjoint, derivative, empty_row, facts, forward, relations
 from hardmask.conformance.cli import main
 from hardmask.conformance.commands.certify import certify
-from hardmask.conformance.finding import (
-    SEVERITY,
-    AttentionWitness,
+from hardmask.conformance.document import (
     Certificate,
-    Finding,
+    DeviationRecord,
+    ErrorRecord,
     Measured,
+    OutputRecord,
     SubjectRecord,
     SweepRecord,
-    Verdict,
-    Witness,
 )
+from hardmask.conformance.finding import SEVERITY, AttentionWitness, Finding, Verdict, Witness
 from hardmask.conformance.promises import PROMISES
 from hardmask.conformance.runner import judge
 from hardmask.conformance.terminal.report import BLOCKS
@@ -220,10 +219,13 @@ def test_the_exit_codes_are_those_of_the_help() -> None:
         ("key", 0, Certificate),
         ("field", 0, SubjectRecord),
         ("field", 1, Finding),
-        ("field", 2, Measured),
-        ("field", 3, Witness),
-        ("field", 4, AttentionWitness),
-        ("field", 5, SweepRecord),
+        ("field", 2, ErrorRecord),
+        ("field", 3, OutputRecord),
+        ("field", 4, DeviationRecord),
+        ("field", 5, Measured),
+        ("field", 6, Witness),
+        ("field", 7, AttentionWitness),
+        ("field", 8, SweepRecord),
     ],
 )
 def test_the_fields_of_the_certificate(heading: str, number: int, record: type[msgspec.Struct]) -> None:
