@@ -11,13 +11,19 @@ import msgspec
 
 from .document import Certificate
 from .output import write_whole
+from .strict_json import content_of, decoded
+from .text import printable
 
 SCHEMA = "hardmask-certificate/2"
 
 
 def digest_of(certificate: Certificate) -> str:
     """SHA-256 over the canonical form of everything but the digest itself and the times."""
-    covered = {name: value for name, value in fields(certificate).items() if name not in ("digest", "times")}
+    return _digest(fields(certificate))
+
+
+def _digest(content: dict[str, Any]) -> str:
+    covered = {name: value for name, value in content.items() if name not in ("digest", "times")}
     return "sha256:" + hashlib.sha256(canonical(covered)).hexdigest()
 
 
@@ -43,22 +49,27 @@ def write(certificate: Certificate, path: str | Path) -> None:
 
 
 def read(path: str | Path) -> Certificate:
-    """Read a certificate and check its schema and digest.
+    """Read a certificate strictly, and check its schema and digest.
 
-    Raises ValueError with one sentence for a file that is missing, truncated, edited, or something else altogether.
+    Raises ValueError with one printable sentence that names the file, for one that is missing, truncated, edited,
+    ambiguous (a name twice in one object), larger than :data:`~hardmask.conformance.strict_json.LARGEST`, or something
+    else altogether. Nothing is evaluated.
     """
+    name = printable(str(path))
+    content = content_of(path, "certificate")
     try:
-        content = Path(path).read_bytes()
-    except OSError as problem:
-        raise ValueError(f"The certificate '{path}' cannot be read: {problem.strerror}.") from None
-    try:
+        raw = decoded(content)
         certificate = msgspec.json.decode(content, type=Certificate)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as problem:
-        raise ValueError(f"'{path}' is not a complete hardmask certificate: {problem}.") from None
+        digest = _digest(raw)
+    except (ValueError, msgspec.DecodeError, RecursionError) as problem:
+        # A truncated file may be cut within a number that is then another one: the digest would tell.
+        why = printable(str(problem)).rstrip(".") or "it is nested too deeply"
+        raise ValueError(f"'{name}' is not a complete hardmask certificate: {why}.") from None
     if certificate.schema != SCHEMA:
-        raise ValueError(f"'{path}' follows the schema '{certificate.schema}'; this version reads '{SCHEMA}'.")
-    if certificate.digest != digest_of(certificate):
-        raise ValueError(f"'{path}' was changed after it was written: its digest does not match its content.")
+        other = printable(certificate.schema, 80)
+        raise ValueError(f"'{name}' follows the schema '{other}'; this version reads '{SCHEMA}'.")
+    if certificate.digest != digest:
+        raise ValueError(f"'{name}' was changed after it was written: its digest does not match its content.")
     return certificate
 
 

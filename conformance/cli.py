@@ -12,6 +12,7 @@ import click
 from . import __version__
 from .commands.certify import certify
 from .commands.common import DTYPES, Failure
+from .commands.schema import schema
 from .fingerprint.command import fingerprint
 from .metamorphic.command import metamorphic
 
@@ -174,6 +175,7 @@ def selftest(**request: Any) -> None:
 main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
+main.add_command(schema)
 
 if __name__ == "__main__":
     main()

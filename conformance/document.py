@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from .finding import Finding, Verdict, Witness
+from .finding import Count, Finding, Verdict, Witness
+
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+"""A digest by SHA-256, in hexadecimal digits."""
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How accurate a subject was found to be on one declaration in one dtype, whatever it declares.
 
     ``strongest``: the strongest tier that no row exceeded, empty where there is none. Where that is not the strongest
@@ -29,7 +32,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     witness: Witness | None = None
 
 
-class SweepRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SweepRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One exhaustive sweep: exactly what was enumerated for one subject and dtype, and what came of it.
 
     ``enumerated`` says in words which rows; ``sample`` which of the scores that come first: ``first_scores`` were
@@ -45,32 +48,32 @@ class SweepRecord(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     enumerated: str
     sample: str
-    first_scores: int
-    sampled: int
-    of: int
-    sha256: str
-    rows: int
-    outputs: int
+    first_scores: Count
+    sampled: Count
+    of: Count
+    sha256: Sha256
+    rows: Count
+    outputs: Count
     complete: bool
     note: str
     tier: str
-    violations: int
-    permitted: int
-    judged: int
-    not_correctly_rounded: list[int] | None
+    violations: Count
+    permitted: Count
+    judged: Count
+    not_correctly_rounded: list[Count] | None
     share_not_correctly_rounded: float | None
-    largest_code_distance: list[int] | None
+    largest_code_distance: list[Count] | None
     witness: Witness | None
 
 
-class CustomModel(msgspec.Struct, frozen=True, kw_only=True):
+class CustomModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rounding model beyond the tiers: what was changed, in words, and which wrong softmaxes it would let through."""
 
     changes: str
     lets_through: list[str]
 
 
-class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A judged subject as the certificate names it.
 
     ``custom``: the model of each ``method:dtype`` that is judged by one which admits more than its tier.
@@ -104,7 +107,7 @@ class SubjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     ran: str = ""
 
 
-class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The signed errors of one subject on one declaration in one dtype, in ULPs, over all entries that may be rounded.
 
     A ULP is the distance of neighbouring numbers of the dtype at the true value. ``entries``: how many were compared,
@@ -117,16 +120,16 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     declaration: str
     dtype: str
-    entries: int
-    unusable: int
-    rows: int
+    entries: Count
+    unusable: Count
+    rows: Count
     least: float | None
     largest: float | None
-    counts: dict[str, int]
+    counts: dict[str, Count]
     quantiles: dict[str, float]
 
 
-class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one method of a subject returned on one family of one dtype, as a digest of its bits.
 
     ``quantity``: what the method returned (weights, vjp, jvp; output, dq, dk, dv, tangent). ``batches``: how many calls
@@ -138,13 +141,13 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     quantity: str
     family: str
-    batches: int
-    rows: int
+    batches: Count
+    rows: Count
     declarations: list[str]
-    sha256: str
+    sha256: Sha256
 
 
-class DeviationRecord(msgspec.Struct, frozen=True, kw_only=True):
+class DeviationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A recorded deviation and what became of it in this run.
 
     ``status``: ``used`` where it lets ``findings`` failures pass; else why the gate fails on it: ``expired``,
@@ -158,10 +161,10 @@ class DeviationRecord(msgspec.Struct, frozen=True, kw_only=True):
     link: str
     expires: str
     status: Literal["used", "expired", "unmatched", "fixed"]
-    findings: int
+    findings: Count
 
 
-class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The audit of the oracle: random rows of every batch, recomputed by the referee.
 
     ``rows``, ``entries``: how many were recomputed; the entries are those of weights and derivatives. ``engine``: the
@@ -169,13 +172,13 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     entry beyond that error ends a run with exit code 3.
     """
 
-    rows: int
-    entries: int
+    rows: Count
+    entries: Count
     engine: str
     share: float
 
 
-class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The document of a run. ``digest`` covers everything but itself and ``times``.
 
     ``request`` holds what was asked for beyond the subjects: targets, effort, rounds, dtypes, contract, requirements.
@@ -185,10 +188,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     hardmask: str
     environment: dict[str, Any]
-    seed: int
+    seed: Count
     request: dict[str, Any]
     complete: bool
-    digest: str
+    digest: Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]
     declarations: dict[str, dict[str, str]]
     subjects: list[SubjectRecord]
     findings: list[Finding]

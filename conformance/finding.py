@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+"""How many: never negative."""
+
+Hex = Annotated[str, msgspec.Meta(pattern=r"^(-?0x[01]\.(0|[0-9a-f]{13})p[+-][0-9]{1,4}|-?inf|nan)$")]
+"""A float64, exactly, as :meth:`float.hex` writes it."""
 
 Verdict = Literal["pass", "fail", "permitted", "hypothesis-unmet", "vacuous", "unsupported", "error"]
 
@@ -30,7 +36,7 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
     return next((v for v in SEVERITY if v in found), "hypothesis-unmet")
 
 
-class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The row on which a finding rests.
 
     ``batch`` and ``row`` reproduce it from the seed. Failures also carry the row itself as hexadecimal floats (exact),
@@ -43,16 +49,16 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     batch: str
-    row: int
-    keys: int
-    index: int | None = None
+    row: Count
+    keys: Count
+    index: Count | None = None
     quantity: str = ""
-    scores: list[str] | None = None
+    scores: list[Hex] | None = None
     mask: list[bool] | None = None
-    cotangent: list[str] | None = None
-    tangent: list[str] | None = None
-    returned: list[str] | None = None
-    other: list[str] | None = None
+    cotangent: list[Hex] | None = None
+    tangent: list[Hex] | None = None
+    returned: list[Hex] | None = None
+    other: list[Hex] | None = None
     exact: list[str] | None = None
     note: str = ""
     error: float | None = None
@@ -60,7 +66,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enclosure: list[str] | None = None
 
 
-class AttentionWitness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AttentionWitness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The attention problem on which a finding rests.
 
     ``problem`` reproduces it from the seed, ``sizes`` are ``(B, H, G, Lq, Lk, d, dv)``, ``index`` is the place in the
@@ -70,24 +76,24 @@ class AttentionWitness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
     problem: str
-    sizes: list[int]
+    sizes: list[Count]
     quantity: str = ""
     index: list[int] = []
-    returned: str | None = None
+    returned: Hex | None = None
     exact: list[str] | None = None
     error: float | None = None
     budget: float | None = None
-    scale: str | None = None
+    scale: Hex | None = None
     mask: list[bool] | None = None
-    q: list[str] | None = None
-    k: list[str] | None = None
-    v: list[str] | None = None
-    cotangent: list[str] | None = None
-    tangents: list[list[str]] | None = None
+    q: list[Hex] | None = None
+    k: list[Hex] | None = None
+    v: list[Hex] | None = None
+    cotangent: list[Hex] | None = None
+    tangents: list[list[Hex]] | None = None
     note: str = ""
 
 
-class Deviation(msgspec.Struct, frozen=True, kw_only=True):
+class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a failure is known and let pass for now: the recorded ``reason``, a ``link`` and the day it ``expires``
     (ISO 8601), empty where none was given."""
 
@@ -96,7 +102,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True):
     expires: str = ""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one declaration came to for one subject, dtype and case family.
 
     ``id`` names it: it is the same in every run (:func:`identity`). ``deviation``: the record that lets a failure pass.
@@ -114,11 +120,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     verdict: Verdict
     diagnosis: str
-    id: str = ""
-    checked: int = 0
-    failed: int = 0
-    unmet: int = 0
-    elements: int = 0
+    id: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{12})?$")] = ""
+    checked: Count = 0
+    failed: Count = 0
+    unmet: Count = 0
+    elements: Count = 0
     tier: str = ""
     ratio: float | None = None
     error: float | None = None

@@ -15,5 +15,5 @@ class Failure(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:
-        """Print the sentence alone."""
-        click.echo(self.message, err=True)
+        """Print the sentence alone, without what would control a terminal."""
+        click.echo("".join(c for c in self.message if c.isprintable() or c == "\n"), err=True)

@@ -1,0 +1,1 @@
+"""A certificate that someone else can check: its schema, what follows from its numbers, and who signed it."""
