@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from . import __version__
+from .commands.audit import audit
 from .commands.certify import certify
 from .commands.common import DTYPES, Failure
 from .commands.schema import schema
@@ -172,6 +173,7 @@ def selftest(**request: Any) -> None:
     sys.exit(code)
 
 
+main.add_command(audit)
 main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
