@@ -55,8 +55,12 @@ def read(path: str | Path) -> Certificate:
     ambiguous (a name twice in one object), larger than :data:`~hardmask.conformance.strict_json.LARGEST`, or something
     else altogether. Nothing is evaluated.
     """
+    return parsed(content_of(path, "certificate"), path)
+
+
+def parsed(content: bytes, path: str | Path) -> Certificate:
+    """:func:`read` for the content of a file that was read already; ``path`` names it in messages."""
     name = printable(str(path))
-    content = content_of(path, "certificate")
     try:
         raw = decoded(content)
         certificate = msgspec.json.decode(content, type=Certificate)

@@ -14,6 +14,8 @@ from .commands.audit import audit
 from .commands.certify import certify
 from .commands.common import DTYPES, Failure
 from .commands.schema import schema
+from .commands.sign import sign
+from .commands.verify import verify
 from .fingerprint.command import fingerprint
 from .metamorphic.command import metamorphic
 
@@ -178,6 +180,8 @@ main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
 main.add_command(schema)
+main.add_command(sign)
+main.add_command(verify)
 
 if __name__ == "__main__":
     main()

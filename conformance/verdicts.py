@@ -223,10 +223,12 @@ def confirmed(worst: Worst, subject: str, name: str) -> tuple[list[str] | None, 
 def _full(worst: Worst) -> tuple[list[str] | None, Witness]:
     """The enclosure of the true value at the worst entry, and the whole row."""
     enclosure, exact, index = TRUE_OF_ROWS.get(worst.quantity), None, _index(worst)
-    # A promise speaks of rows with an allowed score that is no real number: nothing is true of them.
-    real = bool(np.isfinite(worst.scores[worst.mask]).all())
+    # A promise speaks of rows with an allowed number that is not real: nothing is true of them.
+    vector = _vector(worst)
+    numbers = [worst.scores, *([] if vector is None else [np.asarray(vector)])]
+    real = all(np.isfinite(values[worst.mask]).all() for values in numbers)
     if real and worst.quantity != "valid":
-        true = enclose(worst.scores.tolist(), worst.mask.tolist(), _vector(worst))
+        true = enclose(worst.scores.tolist(), worst.mask.tolist(), vector)
         exact = [str(x) for x in true]
         if index is None and worst.quantity in ("weights", "vjp", "jvp") and true:
             # The row as a whole is at fault: show the entry that is farthest off, or no number.
