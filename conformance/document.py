@@ -188,7 +188,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     schema: str
     hardmask: str
     environment: dict[str, Any]
-    seed: Count
+    seed: Annotated[int, msgspec.Meta(ge=0)]
     request: dict[str, Any]
     complete: bool
     digest: Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
-"""How many: never negative."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""How many: never negative, and small enough for every reader of JSON to hold exactly."""
 
 Hex = Annotated[str, msgspec.Meta(pattern=r"^(-?0x[01]\.(0|[0-9a-f]{13})p[+-][0-9]{1,4}|-?inf|nan)$")]
 """A float64, exactly, as :meth:`float.hex` writes it."""

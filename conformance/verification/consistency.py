@@ -23,6 +23,7 @@ NOT_RUN = frozenset({"unsupported", "hypothesis-unmet"})
 def check_consistency(certificate: Certificate, asked: Asked | None, ledger: Ledger) -> None:
     """Note every contradiction between the parts of a certificate; ``asked``: its request, where it is one."""
     _environment(certificate, ledger)
+    _audit(certificate, ledger)
     _declarations(certificate, ledger)
     subjects = _subjects(certificate, ledger)
     for f in certificate.findings:
@@ -48,6 +49,16 @@ def _environment(certificate: Certificate, ledger: Ledger) -> None:
         versions = there.get(name)
         good = isinstance(versions, dict) and all(isinstance(v, str) for v in versions.values())
         ledger.expect(good, "environment", f"The versions of its {name} are missing.")
+
+
+def _audit(certificate: Certificate, ledger: Ledger) -> None:
+    """The oracle kept what it states, on rows that were looked at."""
+    audit = certificate.audit
+    ledger.expect(0.0 <= audit.share <= 1.0, "audit", f"The oracle used {audit.share:g} of its stated error.")
+    sampled = any(f.checked and not f.family.startswith("exhaustive ") for f in certificate.findings)
+    looked = audit.rows > 0 or not sampled or not certificate.complete
+    ledger.expect(looked, "audit", "Rows were judged, and none was recomputed by the referee.")
+    ledger.checked["the audit of the oracle"] += 1
 
 
 def _declarations(certificate: Certificate, ledger: Ledger) -> None:
