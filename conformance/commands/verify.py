@@ -19,12 +19,13 @@ def verify(certificate: str, json_file: str | None, signature: str | None, publi
 
     Schema, digest, counts and verdicts have to agree, and every row and problem in CERTIFICATE is recomputed: its true
     values, its error, its budget, and the verdict that follows. Says what could not be recomputed. Exit code 1 when
-    something does not hold, 2 when the file is no certificate.
+    something does not hold, 2 when a file cannot be read as what it should be.
     """
     from ..certificate import parsed
     from ..output import writable, write_or_explain
     from ..strict_json import content_of
     from ..terminal.console import output
+    from ..verification.ledger import Problem
     from ..verification.report import print_verification, record
     from ..verification.verify import verify as run
 
@@ -34,15 +35,20 @@ def verify(certificate: str, json_file: str | None, signature: str | None, publi
         path = writable(json_file, "result")
         content = content_of(certificate, "certificate")
         found = parsed(content, certificate)
-        signed = ""
+        signed, unsigned = "", ""
         if signature is not None and public_key is not None:
-            from ..verification.signature import check_signature
+            from ..verification.signature import NotSigned, check_signature
 
-            signed = check_signature(content, found, certificate, signature, public_key)
+            try:
+                signed = check_signature(content, found, certificate, signature, public_key)
+            except NotSigned as problem:
+                unsigned = str(problem)
     except ValueError as problem:
         raise Failure(str(problem)) from None
     try:
         result = run(found)
+        if unsigned:
+            result.problems.insert(0, Problem("signature", unsigned))
     except KeyboardInterrupt:
         click.echo("Interrupted: nothing was verified.", err=True)
         sys.exit(1)

@@ -21,7 +21,11 @@ MISSING = "Signatures need the extra 'sign'. Run: pip install 'hardmask[sign]'"
 
 
 class SignatureProblem(ValueError):
-    """A statement cannot be signed or does not hold; the message is a sentence."""
+    """A statement cannot be signed or read; the message is a sentence."""
+
+
+class NotSigned(Exception):
+    """A statement does not hold: another key, another file, or it was changed; the message is a sentence."""
 
 
 def signed_statement(content: bytes, certificate: Certificate, name: str, key: str) -> bytes:
@@ -76,8 +80,8 @@ def check_signature(content: bytes, certificate: Certificate, name: str, stateme
     """Check a signed statement about a certificate, and say in a sentence who signed what.
 
     ``content`` and ``name``: the certificate's file; ``statement``: the path of the envelope; ``key``: that of a public
-    key in PEM. Raises ValueError with a sentence for an envelope that is malformed, a signature by another key, a
-    statement about another file, and where the extra ``sign`` is missing.
+    key in PEM. Raises NotSigned where the signature is not of that key or the statement is about something else, and
+    ValueError where the files cannot be read as what they should be, or the extra ``sign`` is missing.
     """
     shown = printable(statement)
     envelope_bytes, pem = content_of(statement, "statement"), content_of(key, "public key")
@@ -103,28 +107,28 @@ def check_signature(content: bytes, certificate: Certificate, name: str, stateme
     except (ValueError, KeyError, TypeError, AttributeError, FormatError, RecursionError):
         raise SignatureProblem(f"'{shown}' is no DSSE envelope.") from None
     for signature in signatures:
-        # By the standard a key's name is a hint only: what counts is whether the signature holds.
         try:
-            public.verify_signature(signature, covered)
+            # By the standard a key's name is a hint only: what counts is whether the signature holds.
+            SSlibKey(signature.keyid, public.keytype, public.scheme, public.keyval).verify_signature(signature, covered)
             break
-        except UnverifiedSignatureError:
+        except (UnverifiedSignatureError, TypeError):
             continue
     else:
-        raise SignatureProblem(f"'{shown}' was not signed with '{printable(key)}', or was changed since.")
+        raise NotSigned(f"'{shown}' was not signed with '{printable(key)}', or was changed since.")
     try:
         if payload_type != PAYLOAD_TYPE:
             raise ValueError(payload_type)
         made = Statement.copy_from_pb(ParseDict(decoded(envelope.payload), statement_pb2.Statement()))
         made.validate()
     except (ValueError, ParseError, TypeError, RecursionError):
-        raise SignatureProblem(f"'{shown}' is signed, and holds no in-toto statement.") from None
+        raise NotSigned(f"'{shown}' is signed, and holds no in-toto statement.") from None
     if made.pb.predicate_type != PREDICATE_TYPE:
         other = printable(made.pb.predicate_type, 80)
-        raise SignatureProblem(f"'{shown}' is signed, and states '{other}', not '{PREDICATE_TYPE}'.")
+        raise NotSigned(f"'{shown}' is signed, and states '{other}', not '{PREDICATE_TYPE}'.")
     digest = hashlib.sha256(content).hexdigest()
     if digest not in [s.digest.get("sha256") for s in made.pb.subject]:
-        raise SignatureProblem(f"'{shown}' is signed, and speaks of another file than '{printable(name)}'.")
+        raise NotSigned(f"'{shown}' is signed, and speaks of another file than '{printable(name)}'.")
     stated = dict(made.pb.predicate)
     if stated.get("digest") != certificate.digest:
-        raise SignatureProblem(f"'{shown}' is signed, and sums up another certificate than '{printable(name)}'.")
+        raise NotSigned(f"'{shown}' is signed, and sums up another certificate than '{printable(name)}'.")
     return f"signed with key {public.keyid[:16]}…, which is {printable(key)}"
