@@ -11,8 +11,10 @@ import click
 
 from . import __version__
 from .commands.audit import audit
+from .commands.badge import badge
 from .commands.certify import certify
 from .commands.common import DTYPES, Failure
+from .commands.report import report
 from .commands.schema import schema
 from .commands.sign import sign
 from .commands.verify import verify
@@ -176,9 +178,11 @@ def selftest(**request: Any) -> None:
 
 
 main.add_command(audit)
+main.add_command(badge)
 main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
+main.add_command(report)
 main.add_command(schema)
 main.add_command(sign)
 main.add_command(verify)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .common import DTYPES, Failure
+from .report_options import report_options
 
 
 @click.command()
@@ -28,6 +29,7 @@ from .common import DTYPES, Failure
 @click.option("--fraction", type=float, help="Enumerate a seeded sample of this fraction of the first scores.")
 @click.option("--checkpoint", type=click.Path(dir_okay=False), help="Save the sweep there, and go on from it.")
 @click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
+@report_options
 def certify(
     targets: tuple[str, ...],
     contract: str | None,
@@ -43,6 +45,7 @@ def certify(
     fraction: float | None,
     checkpoint: str | None,
     out: str | None,
+    **files: str | None,
 ) -> None:
     """Judge masked softmaxes and write a certificate.
 
@@ -63,6 +66,8 @@ def certify(
         from ..exhaustive.options import enumeration_of
         from ..memory import keep_freed_memory
         from ..output import writable
+        from ..reports.files import wanted
+        from ..reports.outcome import Outcome
         from ..terminal.console import errors, output
         from ..terminal.progress import ProgressBar
         from ..terminal.report import print_report
@@ -73,6 +78,7 @@ def certify(
             effort = effort or "default"
             request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
             path = writable(out, "certificate")
+            reports = wanted(**files)
         except ValueError as problem:
             raise Failure(str(problem)) from None
         try:
@@ -94,6 +100,12 @@ def certify(
             except OSError as problem:
                 raise Failure(f"The certificate cannot be written to '{out}': {problem.strerror}.") from None
             console.print(f"Certificate: {out} ({report.certificate.digest[:23]}…)", highlight=False)
+        outcome = Outcome(report.certificate, report.exit_code, report.reason, out or "certificate.json")
+        for one in reports:
+            try:
+                console.print(one.write(outcome), highlight=False, soft_wrap=True)
+            except ValueError as problem:
+                raise Failure(str(problem)) from None
         sys.exit(report.exit_code)
 
 
