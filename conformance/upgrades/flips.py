@@ -58,6 +58,10 @@ def _lost(pair: Pair, key: Key, a: Finding, b: Finding | None) -> Iterator[Item]
     why = b or _instead(pair.findings[1], key)
     after = "not judged" if why is None or not why.diagnosis else f"not judged: {why.diagnosis}"
     direction: Direction = "noted"
+    if not a.checked:
+        # A call that fails is an error of all declarations that it might serve; one that succeeds, of those it serves.
+        yield _item(pair, key, direction, "coverage", a.verdict, after, a)
+        return
     if pair.same_rows:
         direction = "noted" if b is None and key[3] == SEARCHED else "worse"  # a search goes where answers lead it
     elif pair.same_version and key[:3] not in pair.reached:
@@ -86,8 +90,10 @@ def _with_diagnosis(finding: Finding) -> str:
 
 
 def cause(finding: Finding) -> str:
-    """The diagnosis; of an error without shapes and dtypes, so that one error has one name."""
-    return SHAPE.sub("…", finding.diagnosis) if finding.verdict == "error" else finding.diagnosis
+    """The diagnosis; of an error without subject, shapes and dtypes, so that one error has one name."""
+    if finding.verdict != "error":
+        return finding.diagnosis
+    return SHAPE.sub("…", finding.diagnosis.replace(finding.subject, "…"))
 
 
 def _item(

@@ -28,14 +28,18 @@ UNITS: dict[Level, str] = {
 SHOWN = 4
 """Names of one kind shown; the record (JSON) holds the others."""
 
+LONG = 160
+"""Characters of one side of a change shown, at most."""
+
 TOLD = 6
 """Settings that differ shown; the record holds the others."""
 
 
 def title(change: Change) -> str:
     """What changed, in one line."""
-    what = f"{change.before} → {change.after}" if change.before else change.after
-    return printable(what if change.kind == "verdict" else f"{change.kind}: {what}")
+    after = printable(change.after, LONG)
+    what = f"{printable(change.before, LONG)} → {after}" if change.before else after
+    return what if change.kind == "verdict" else f"{printable(change.kind)}: {what}"
 
 
 def amount(change: Change) -> str:

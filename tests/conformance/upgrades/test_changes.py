@@ -354,6 +354,21 @@ KEYS = st.tuples(
 SIDES = st.dictionaries(KEYS, st.tuples(st.sampled_from(SEVERITY), st.sampled_from(["", "NaN", "zero"])), min_size=1)
 
 
+def test_an_error_that_is_gone_is_no_coverage_lost() -> None:
+    def failed(name: str, family: str) -> Finding:
+        text = f"{name}.forward raised ValueError: no for float32 q of shape (2, 3)"
+        return finding(name, family=family, verdict="error", diagnosis=text, checked=0)
+
+    old = [failed(name, family) for name in ("x.y", "x.z") for family in ("ties", "padding")]
+    new = [finding(name, family="ties") for name in ("x.y", "x.z")]
+    better, noted = compare(certificate(old), certificate(new)).changes
+    assert (better.direction, better.subjects, better.families) == ("better", ["x.y", "x.z"], ["ties"])
+    assert (noted.kind, noted.direction, noted.before, noted.families) == ("coverage", "noted", "error", ["padding"])
+    # The other way round it is an error of each.
+    (worse,) = compare(certificate(new), certificate(old)).changes[:1]
+    assert (worse.direction, worse.count) == ("worse", 2)
+
+
 @settings(max_examples=300, deadline=None)
 @given(SIDES, SIDES)
 def test_no_flip_is_lost_and_none_is_made_up(before: Any, after: Any) -> None:
