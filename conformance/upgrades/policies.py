@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ...spec.attention.tiers import CONTAINS as AMONG_ATTENTION
@@ -22,6 +23,14 @@ OFFERED = ("methods", "dtypes", "any_axis", "promises", "limits", "unsupported")
 
 Cell = tuple[str, str, str]
 """Subject, declaration and dtype."""
+
+PLACED = re.compile(r"(.*) (?:isolated|reaches .*)")
+"""A fact about what is put at a place, such as a NaN at a blocked key."""
+
+GOOD, BAD = ("isolated", "visible"), "swallowed"
+"""How facts end that are as one wants them, and one that is not."""
+
+REACHES = " reaches "
 
 UNSEEN = "could not be seen"
 
@@ -43,28 +52,61 @@ def _diagnosis(pair: Pair, key: Key, a: Finding, b: Finding) -> Iterator[Item]:
     before, after = _facts(a), _facts(b)
     if a.verdict != b.verdict or before == after:
         return
+    for gone, come in _matched(before, after):
+        level: Level = "policy"
+        if a.verdict == "pass" and all("bits" in fact for fact in (*gone, *come)):
+            level = "bits"  # whether two answers of one subject agree in bits
+        direction = _better_or_not(gone, come)
+        if a.verdict == "error" or (not judged(a) and key[3].startswith("(")):
+            direction = "noted"  # another message, or another reason why nothing was judged
+        subject, declaration, dtype, family = key
+        yield Item(
+            level=level,
+            direction=direction,
+            kind=f"{a.verdict}, diagnosis" if judged(a) else "fact",
+            before="; ".join(gone) or "none",
+            after="; ".join(come) or "none",
+            adapter=pair.adapters[subject],
+            place=Place(subject=subject, declarations=[declaration], dtype=dtype, family=family, id=b.id),
+            link=frozenset({declaration}),
+            finding=b,
+            known=b.deviation is not None,
+        )
+
+
+def _matched(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """What is gone and what has come: place by place where both tell what becomes of something there, then the rest."""
     gone, come = [x for x in before if x not in after], [x for x in after if x not in before]
-    level: Level = "policy"
-    direction: Direction = "changed"
-    if a.verdict == "pass" and all("bits" in fact for fact in (*gone, *come)):
-        level = "bits"  # whether two answers of one subject agree in bits
-    if not judged(a) and key[3].startswith("("):
-        direction = "noted"  # another reason why nothing was judged
-    elif a.verdict == "error":
-        direction = "noted"  # another message
-    subject, declaration, dtype, family = key
-    yield Item(
-        level=level,
-        direction=direction,
-        kind=f"{a.verdict}, diagnosis" if judged(a) else "fact",
-        before="; ".join(gone) or "none",
-        after="; ".join(come) or "none",
-        adapter=pair.adapters[subject],
-        place=Place(subject=subject, declarations=[declaration], dtype=dtype, family=family, id=b.id),
-        link=frozenset({declaration}),
-        finding=b,
-        known=b.deviation is not None,
-    )
+    for old in list(gone):
+        place = _place(old)
+        new = next((x for x in come if place and _place(x) == place), None)
+        if new is not None:
+            gone.remove(old)
+            come.remove(new)
+            yield [old], [new]
+    if gone or come:
+        yield gone, come
+
+
+def _place(fact: str) -> str:
+    found = PLACED.fullmatch(fact)
+    return found.group(1) if found else ""
+
+
+def _better_or_not(gone: Sequence[str], come: Sequence[str]) -> Direction:
+    """Isolation and visibility of a NaN are what one wants, and the contrary is not; of all else nobody can say."""
+    if len(gone) == len(come) == 1 and REACHES in gone[0] and REACHES in come[0]:
+        old, new = (set(x.partition(REACHES)[2].split(", ")) for x in (gone[0], come[0]))
+        return "worse" if old < new else "better" if new < old else "changed"
+    if all(map(_bad, gone)) and all(x.endswith(GOOD) for x in come):
+        return "better"
+    if all(x.endswith(GOOD) for x in gone) and all(map(_bad, come)):
+        return "worse"
+    return "changed"
+
+
+def _bad(fact: str) -> bool:
+    return REACHES in fact or fact.endswith(BAD)
 
 
 def _facts(finding: Finding) -> list[str]:

@@ -173,6 +173,41 @@ def test_what_rows_that_no_theorem_speaks_of_give_is_a_policy() -> None:
     assert (of([fact("a; b")], [fact("b; c")]).before, of([fact("a; b")], [fact("b; c")]).after) == ("a", "c")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "direction"),
+    [
+        ("NaN key reaches output", "NaN key isolated", "better"),
+        ("NaN key isolated", "NaN key reaches output, dq", "worse"),
+        ("NaN key reaches output", "NaN key reaches output, dq", "worse"),
+        ("NaN key reaches dq, dk", "NaN key reaches dk", "better"),
+        ("NaN key reaches dq", "NaN key reaches dk", "changed"),
+        ("NaN swallowed", "NaN visible", "better"),
+        ("NaN visible", "NaN swallowed", "worse"),
+        ("zero", "finite", "changed"),
+        ("", "NaN key isolated", "better"),
+    ],
+)
+def test_isolation_is_better_than_none(before: str, after: str, direction: str) -> None:
+    a, b = (finding(verdict="hypothesis-unmet", diagnosis=text) for text in (before, after))
+    assert of([a], [b]).direction == direction
+
+
+def test_facts_are_compared_place_by_place() -> None:
+    old = "NaN key isolated; inf key reaches output; overflowing key reaches output"
+    new = "NaN key isolated; inf key isolated; overflowing key isolated"
+    other = "inf key reaches output; NaN value reaches dq"
+    a = [finding(family=f, verdict="hypothesis-unmet", diagnosis=t) for f, t in (("ties", old), ("far", other))]
+    b = [
+        finding(family="ties", verdict="hypothesis-unmet", diagnosis=new),
+        finding(family="far", verdict="hypothesis-unmet", diagnosis="inf key isolated; NaN value reaches dq"),
+    ]
+    changes = compare(certificate(a), certificate(b)).changes
+    assert [(c.before, c.after, c.count) for c in changes] == [
+        ("inf key reaches output", "inf key isolated", 2),
+        ("overflowing key reaches output", "overflowing key isolated", 1),
+    ]
+
+
 def test_agreement_in_bits_is_about_bits() -> None:
     change = of([finding()], [finding(diagnosis="bits differ, within the budget")])
     assert (change.level, change.before) == ("bits", "none")
