@@ -24,10 +24,12 @@ ARGUMENTS = ("scores", "mask", "vectors")
 
 @dataclass(frozen=True, eq=False)
 class Returned:
-    """An accepted answer: values exact in float64, shape ``(rows, keys)``, and the ``valid`` flag if there is one."""
+    """An accepted answer: values exact in float64, shape ``(rows, keys)``, the ``valid`` flag if there is one, and the
+    values in the subject's own dtype."""
 
     values: Floats
     valid: Bools | None = None
+    raw: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ def call(subject: Subject, method: str, *arrays: Array, layout: Layout | None = 
     if isinstance(answer, Fault):
         return answer
     with np.errstate(all="ignore"):
-        return Returned(answer.array.astype(np.float64), answer.valid)
+        return Returned(answer.array.astype(np.float64), answer.valid, answer.array)
 
 
 def call_raw(subject: Subject, method: str, *arrays: Array, layout: Layout | None = None) -> Raw | Fault:

@@ -17,11 +17,13 @@ from ..spec.contracts import contract
 from ..spec.formats import DTYPES
 from ..spec.oracle.audit import Audit
 from .cases import EFFORTS, plan
+from .checks import SERVED_BY
 from .conclusion import conclusion
-from .document import Certificate, Measured, SweepRecord
+from .document import Certificate, ErrorRecord, Measured, OutputRecord, SweepRecord
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
 from .finding import Finding
 from .minimise import minimised
+from .observed import observed
 from .records import certificate_of
 from .runner import CaseJudged, Event, Policy, Results, run, run_on, wanted
 from .suite_fault import SuiteFault
@@ -169,6 +171,8 @@ def certify(
         broken = "A worker process died (a crash in a backend, or too little memory)"
     found: list[Finding] = []
     accuracy: list[Measured] = []
+    errors: list[ErrorRecord] = []
+    outputs: list[OutputRecord] = []
     on_attention: list[Finding] = []
     more: list[Finding] = []
     sweeps: list[SweepRecord] = []
@@ -176,11 +180,15 @@ def certify(
         if request.sampled:
             found.extend(findings(chosen, request.dtypes, results))
             accuracy.extend(accuracies(chosen, request.dtypes, results))
+            errors, outputs = observed([s.id for s in chosen], request.dtypes, results, SERVED_BY)
         if problems:
+            from .attention.checks import SERVED_BY as SERVED_BY_ATTENTION
             from .attention.verdicts import attention_accuracies, attention_findings
 
             on_attention.extend(attention_findings(attentions, request.dtypes, attended))
             accuracy.extend(attention_accuracies(attentions, request.dtypes, attended))
+            further = observed([s.id for s in attentions], request.dtypes, attended, SERVED_BY_ATTENTION)
+            errors, outputs = [*errors, *further[0]], [*outputs, *further[1]]
         if request.enumeration is not None:
             more, sweeps = sweep_findings(chosen, request.enumeration, request.policy, request.seed, swept)
     except KeyboardInterrupt:
@@ -194,7 +202,7 @@ def certify(
 
                 on_attention = attention_minimised(on_attention, attentions, attended, request.policy)
     certificate = certificate_of(
-        request, given, [*found, *on_attention, *more], accuracy, sweeps, audit, complete, started
+        request, given, [*found, *on_attention, *more], accuracy, errors, outputs, sweeps, audit, complete, started
     )
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}

@@ -132,9 +132,11 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one method of a subject returned on one family of one dtype, as a digest of its bits.
 
-    ``quantity``: what the method returned (weights, vjp, jvp; output, dq, dk, dv, tangent). ``batches``: how many calls
-    the digest covers. ``declarations``: those that these outputs decide. ``sha256`` covers the bits in the order of the
-    batches' names, shape and dtype included: equal digests are equal answers, bit for bit.
+    ``quantity``: what the method returned (weights, vjp, jvp; output, dq, dk, dv, tangent). ``batches``, ``rows``: how
+    many answers the digest covers, and their rows. ``declarations``: those that these outputs decide in this family.
+    ``sha256``: the sum modulo 2^256 of the SHA-256 digests of the answers, each over the names of its batch and family,
+    its dtype, its shape and its bytes (:class:`~hardmask.conformance.bits.Bits`): equal digests are equal answers, bit
+    for bit.
     """
 
     subject: str

@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..spec.batch import Bools, Floats
+from ..spec.batch import Array, Bools, Floats
 from ..spec.oracle.exact import Exact
 from ..spec.oracle.referee import exceeding
 from ..spec.rounding.blocks import blocks
+from .bits import Bits
+from .spread import Entries, Spread
 from .truth import Side, Truth
 
 Quantity = Literal["weights", "vjp", "jvp", "row sum", "inner product", "difference", "valid"]
@@ -26,13 +28,29 @@ Resolve = Callable[[int, list[int], list[float], list[float]], list[bool]]
 class Comparison:
     """Errors of an answer against the oracle, shape ``(R, n)``.
 
-    ``ratio`` is ``error / budget``; infinite where the error is not a number, or exceeds a budget of 0.
+    ``ratio`` is ``error / budget``; infinite where the error is not a number, or exceeds a budget of 0. ``exact`` and
+    ``returned``: what was compared, where one of the two is the oracle's.
     """
 
     error: Floats
     budget: Floats
     ratio: Floats
     bad: Bools
+    exact: Exact | None = None
+    returned: Floats | None = None
+
+    def entries(self, dtype: str) -> Entries | None:
+        """The signed errors in ULPs of the entries that may be rounded; None where nothing exact was compared with."""
+        if self.exact is None or self.returned is None:
+            return None
+        if not self._entries:
+            signed = self.exact.signed(self.returned)
+            self._entries.append(Entries.of(signed, self.exact.value, self.budget > 0.0, dtype))
+        return self._entries[0]
+
+    @cached_property
+    def _entries(self) -> list[Entries]:
+        return []
 
     @cached_property
     def everywhere(self) -> RowWise:
@@ -108,7 +126,7 @@ def compare(exact: Exact, returned: Floats, budget: Floats, resolve: Resolve) ->
         for r in np.flatnonzero(np.any(doubtful, axis=1)) + rows.start:
             entries = np.flatnonzero(doubtful[r - rows.start]).tolist()
             bad[r, entries] = resolve(int(r), entries, returned[r, entries].tolist(), budget[r, entries].tolist())
-    return Comparison(error, budget, ratio, bad)
+    return Comparison(error, budget, ratio, bad, exact, returned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +139,9 @@ class Outcome:
     budget could not tell the true weights from zeros or from uniform ones. ``returned``: what a witness shows.
     ``second``: the other answer of a pair, or the weights that a derivative was given. ``remark`` tells which of
     several comparisons it is; ``fact`` is reported, whatever the verdict. ``failing``: tiers under which some row of
-    the batch fails; ``sharpest``: the same check under the strongest tier, where that is one of them.
+    the batch fails; ``sharpest``: the same check under the strongest tier, where that is one of them. ``entries``: the
+    errors in ULPs, where entries were compared with true values. ``bits``: the answer in the subject's own dtype, where
+    this outcome is the one that stands for it.
     """
 
     declarations: tuple[str, ...]
@@ -144,6 +164,8 @@ class Outcome:
     fact: str = ""
     failing: frozenset[str] = frozenset()
     sharpest: Outcome | None = None
+    entries: Entries | None = None
+    bits: Array | None = None
 
 
 def from_entries(
@@ -228,8 +250,11 @@ class Worst:
 
 @dataclass(eq=False)
 class Counts:
-    """Counts of one subject, declaration, dtype and family, merged over batches; ``failing``: tiers that some row
-    exceeds."""
+    """Counts of one subject, declaration, dtype and family, merged over batches.
+
+    ``failing``: tiers that some row exceeds. ``spread``: the errors in ULPs. ``outputs``: digests of the bits that were
+    returned, by quantity, kept by the first declaration that they decide.
+    """
 
     tier: str
     checked: int = 0
@@ -244,6 +269,8 @@ class Counts:
     errors: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     failing: set[str] = field(default_factory=set)
+    spread: Spread = field(default_factory=Spread)
+    outputs: dict[str, Bits] = field(default_factory=dict)
 
     def add(self, other: Counts) -> None:
         """Add the counts of another batch."""
@@ -255,6 +282,9 @@ class Counts:
         self.errors += [e for e in other.errors if e not in self.errors]
         self.facts += [f for f in other.facts if f not in self.facts]
         self.failing |= other.failing
+        self.spread.merge(other.spread)
+        for quantity, bits in other.outputs.items():
+            self.outputs[quantity] = self.outputs.get(quantity, Bits()) + bits
 
 
 @dataclass(eq=False)

@@ -17,7 +17,16 @@ from ..spec.oracle.referee import engine_name
 from . import __version__
 from .certificate import SCHEMA, sealed
 from .checks import SERVED_BY
-from .document import AuditRecord, Certificate, CustomModel, Measured, SubjectRecord, SweepRecord
+from .document import (
+    AuditRecord,
+    Certificate,
+    CustomModel,
+    ErrorRecord,
+    Measured,
+    OutputRecord,
+    SubjectRecord,
+    SweepRecord,
+)
 from .environment import environment
 from .finding import Finding, combine, identity
 from .promises import declared
@@ -69,6 +78,8 @@ def certificate_of(
     subjects: Sequence[Anything],
     found: list[Finding],
     accuracy: list[Measured],
+    errors: list[ErrorRecord],
+    outputs: list[OutputRecord],
     sweeps: list[SweepRecord],
     audit: Audit,
     complete: bool,
@@ -107,8 +118,8 @@ def certificate_of(
             sweeps=sweeps,
             audit=AuditRecord(rows=audit.rows, entries=audit.checked, engine=engine_name(), share=audit.share),
             measured=accuracy,
-            errors=[],
-            outputs=[],
+            errors=errors,
+            outputs=outputs,
             deviations=[],
             not_shown=_not_shown(request, subjects),
             times={"started": round(started, 3), "seconds": round(time.time() - started, 3)},

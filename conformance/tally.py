@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..spec.batch import Batch
+from .bits import Bits
 from .judgement import Codes, Outcome, Tally, Worst
 from .measure import sizes
+from .spread import Spread
 
 Tallies = dict[tuple[str, str], Tally]
 """Keyed by declaration and family."""
@@ -30,6 +32,8 @@ def count(outcome: Outcome, batch: Batch, into: Tallies, *, named: bool = True) 
         tally = Tally(tier=outcome.tier, checked=len(rows), unmet=unmet, elements=len(rows) * keys)
         if outcome.fact:
             tally.facts.append(outcome.fact)
+        if outcome.entries is not None and len(rows):
+            tally.spread = Spread.over(outcome.entries, rows)
         if len(rows):
             failed = outcome.failed[rows]
             tally.failed = int(failed.sum())
@@ -50,7 +54,10 @@ def count(outcome: Outcome, batch: Batch, into: Tallies, *, named: bool = True) 
                 these = bad[names[bad] == name]
                 tally.diagnoses[str(name)] = len(these)
                 tally.witnesses[str(name)] = _worst_of(outcome, batch, these)
-        for declaration in outcome.declarations:
+        for place, declaration in enumerate(outcome.declarations):
+            tally.outputs = {}
+            if outcome.bits is not None and not place:
+                tally.outputs = {outcome.quantity: Bits.of(f"{batch.key}/{family}", outcome.bits[members])}
             if (declaration, family) in into:
                 into[declaration, family].merge(tally)
             else:

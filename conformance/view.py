@@ -12,6 +12,7 @@ from ..spec.contracts import Contract
 from ..spec.rounding import Mode, RoundingModel, WeightsBudget, canonical, model
 from .calls import Fault, Returned, call
 from .judgement import Comparison, by_referee, compare
+from .spread import Entries
 from .truth import Side, Truth
 
 DERIVATIVES: tuple[tuple[Mode, Side], ...] = (("vjp", "cotangents"), ("jvp", "tangents"))
@@ -90,6 +91,11 @@ class View:
         """The returned weights, None when the call failed."""
         return self.forward.values if isinstance(self.forward, Returned) else None
 
+    @property
+    def bits(self) -> Array | None:
+        """The returned weights in the subject's own dtype, None when the call failed."""
+        return self.forward.raw if isinstance(self.forward, Returned) else None
+
     @cached_property
     def compared(self) -> Comparison:
         """The returned weights against the true ones."""
@@ -106,6 +112,15 @@ class View:
             return None
         answer = self.derivative(mode, side)
         return answer.values if isinstance(answer, Returned) else None
+
+    def errors(self, comparison: Comparison) -> Entries | None:
+        """The signed errors of a comparison in ULPs; None where the answers are judged again, by another tier."""
+        return comparison.entries(self.batch.dtype) if self._tier is None else None
+
+    def derivative_bits(self, mode: Mode, side: Side) -> Array | None:
+        """The derivative in the subject's own dtype, None when the call failed."""
+        answer = self.derivative(mode, side)
+        return answer.raw if isinstance(answer, Returned) else None
 
     def derivative_budget(self, mode: Mode, side: Side) -> Floats:
         """The budget of a derivative."""

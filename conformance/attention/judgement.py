@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 
 from ...spec.attention.problem import Problem
-from ...spec.batch import Bools, Floats
+from ...spec.batch import Array, Bools, Floats
+from ..bits import Bits
 from ..judgement import Codes, Comparison, Counts, Names, used
+from ..spread import Entries, Spread
 
 Quantity = Literal["output", "weights", "dq", "dk", "dv", "tangent", "pairing", "difference", "valid", "bits"]
 
@@ -37,7 +39,9 @@ class Judged:
     ``shape``: of the quantity, before it was flattened. ``applies``, ``failed``, ``permitted``, ``blind``: one entry
     per vector. ``ratio``, ``error``, ``budget``: of the worst entry of each vector, and ``index`` which one that is.
     ``diagnose(vectors)`` names the fault of failed vectors. ``failing``: tiers under which some vector fails.
-    ``problem``: what the answer belongs to, where that is not the problem of the view.
+    ``problem``: what the answer belongs to, where that is not the problem of the view. ``entries``: the errors in ULPs,
+    where entries were compared with true values. ``bits``: the answer in the subject's own dtype, where this outcome is
+    the one that stands for it.
     """
 
     declarations: tuple[str, ...]
@@ -59,6 +63,8 @@ class Judged:
     remark: str = ""
     fact: str = ""
     problem: Problem | None = None
+    entries: Entries | None = None
+    bits: Array | None = None
 
 
 def named(name: str) -> Callable[[Codes], Names]:
@@ -176,6 +182,8 @@ def count(outcomes: Iterable[Judged], problem: Problem, into: AttentionTallies) 
         tally = AttentionTally(tier=outcome.tier, checked=len(vectors), unmet=outcome.unmet)
         tally.elements = len(vectors) * width
         tally.failing = set(outcome.failing)
+        if outcome.entries is not None:
+            tally.spread = Spread.over(outcome.entries, vectors)
         if outcome.fact:
             tally.facts.append(outcome.fact)
         if len(vectors):
@@ -194,7 +202,10 @@ def count(outcomes: Iterable[Judged], problem: Problem, into: AttentionTallies) 
                 these = bad[names == name]
                 tally.diagnoses[str(name)] = len(these)
                 tally.witnesses[str(name)] = _worst(outcome, problem, these)
-        for declaration in outcome.declarations:
+        for place, declaration in enumerate(outcome.declarations):
+            tally.outputs = {}
+            if outcome.bits is not None and not place:
+                tally.outputs = {outcome.quantity: Bits.of(f"{problem.key}/{problem.family}", outcome.bits)}
             fresh = AttentionTally(tier=tally.tier)
             fresh.merge(tally)
             known = into.setdefault((declaration, problem.family), fresh)

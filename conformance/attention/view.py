@@ -15,7 +15,7 @@ from ...spec.attention.referee import exceeding
 from ...spec.attention.rounding import AttentionBudget, attention_budget
 from ...spec.attention.rounding import Quantity as Referee
 from ...spec.attention.tiers import canonical, ladder, model
-from ...spec.batch import Bools, Floats
+from ...spec.batch import Array, Bools, Floats
 from ...spec.contracts import Contract
 from ...spec.oracle.audit import Audit
 from ...spec.oracle.exact import Exact
@@ -112,6 +112,13 @@ class AttentionView:
         """The returned weights, where the entry point returns them."""
         answer = self.answer("forward")
         return answer.weights if isinstance(answer, AttentionReturned) else None
+
+    def bits(self, quantity: Quantity, method: Method) -> Array | None:
+        """A returned quantity in the subject's own dtype."""
+        answer = self.answer(method)
+        if not isinstance(answer, AttentionReturned):
+            return None
+        return answer.weights_raw if quantity == "weights" else answer.raw[quantity]
 
     def tier(self, method: Method) -> str:
         """The tier that the subject declares for a method in this dtype, by its usual name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
         met: Bools | None = None,
         remark: str = "",
         second: Floats | None = None,
+        **more: Any,
     ) -> Outcome:
         outcome = from_entries(
             declarations,
@@ -55,11 +57,19 @@ def _mode(view: View, mode: Mode, names: tuple[str, ...], side: Side) -> Iterato
             side=side,
             remark=remark,
             second=second,
+            **more,
         )
         return contracted(view, outcome, values)
 
     compared = view.derivative_compared(mode, side)
-    yield entries(names, compared.everywhere, batch.real, met=batch.real)
+    yield entries(
+        names,
+        compared.everywhere,
+        batch.real,
+        met=batch.real,
+        entries=view.errors(compared),
+        bits=view.derivative_bits(mode, side),
+    )
     blocked = ~batch.mask
     yield entries(BLOCKED, compared.among(blocked), batch.real & np.any(blocked, axis=1))
     if mode == "vjp" and "vjp-from-output" in view.promises and view.values is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,9 @@ def check(view: View) -> Iterator[Outcome]:
     some_blocked = real & np.any(blocked, axis=1)
     blind = blind_rows(view)
 
-    def entries(names: tuple[str, ...], compared: RowWise, applies: Bools, unmet: Bools | None = None) -> Outcome:
+    def entries(
+        names: tuple[str, ...], compared: RowWise, applies: Bools, unmet: Bools | None = None, **more: Any
+    ) -> Outcome:
         outcome = from_entries(
             names,
             "weights",
@@ -44,16 +47,18 @@ def check(view: View) -> Iterator[Outcome]:
             tier=view.tier("forward"),
             unmet=unmet,
             blind=blind,
+            **more,
         )
         return contracted(view, outcome, y)
 
     whole, at_blocked = view.compared.everywhere, view.compared.among(blocked)
-    yield entries(VALUES, whole, real, ~real)
+    errors = view.errors(view.compared)
+    yield entries(VALUES, whole, real, ~real, entries=errors, bits=view.bits)
     yield entries(ZEROS, at_blocked, some_blocked)
     yield _in_unit_interval(view, y)
     count = mask.sum(axis=1)
-    yield entries(ONE, whole, real & (count == 1))
-    yield entries(ALL_TRUE, whole, real & (count == keys) & ~empty)
+    yield entries(ONE, whole, real & (count == 1), entries=errors)
+    yield entries(ALL_TRUE, whole, real & (count == keys) & ~empty, entries=errors)
     if "causal" in batch.families:
         yield entries(CAUSAL, at_blocked, some_blocked)
     yield _row_sum(view, y)

@@ -30,10 +30,16 @@ class Exact:
         array([0.5])
         """
         with np.errstate(invalid="ignore", over="ignore"):
-            e = np.abs((returned - self.value) - self.low)
+            e = np.abs(self.signed(returned))
             # Two roundings, each relative to a quantity no larger than e + |low|.
             slack = self.error + 2.0**-51 * (e + np.abs(self.low))
         return e, slack
+
+    def signed(self, returned: Floats) -> Floats:
+        """``returned - true``, up to the slack of :meth:`distance`; NaN where ``returned`` is NaN."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            error: Floats = (returned - self.value) - self.low
+        return error
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,6 +78,8 @@ def _array(view: AttentionView, quantity: Quantity, method: Method, values: Floa
         blind=blind,
         failing=view.failing(quantity, comparison, applies, None),
         remark=quantity,
+        entries=comparison.entries(view.problem.dtype),
+        bits=view.bits(quantity, method),
     )
     if of_queries:
         if silent.any():
@@ -184,6 +186,8 @@ def _weights(view: AttentionView, values: Floats) -> Iterator[Judged]:
         lambda vectors: fault(view, "weights", comparison, vectors),
         failing=view.failing("weights", comparison, seen, None),
         remark="returned weights",
+        entries=comparison.entries(view.problem.dtype),
+        bits=view.bits("weights", "forward"),
     )
     if not mask.all():
         nan = view.contract.kind == "nan"
