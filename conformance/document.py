@@ -114,7 +114,9 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ``unusable``: those of them that were no finite number. ``rows``: rows (of attention: vectors) that they came from.
     ``least`` and ``largest`` are the extreme errors. ``counts``: entries by bin, keyed by the edge of the bin that lies
     farther from 0: ``"0.125"`` counts errors in (0.0625, 0.125], ``"-0.125"`` those in [-0.125, -0.0625), ``"0"`` those
-    that are exactly 0. ``quantiles``: keyed by percentage, linear within a bin.
+    that are exactly 0. ``effective_rows``: how many rows with one number of entries tell as much, by Kish's
+    formula ``(sum n)^2 / sum n^2``: errors within a row depend on each other. ``quantiles``: keyed by percentage,
+    linear within a bin.
     """
 
     subject: str
@@ -123,6 +125,7 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     entries: Count
     unusable: Count
     rows: Count
+    effective_rows: float
     least: float | None
     largest: float | None
     counts: dict[str, Count]

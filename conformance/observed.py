@@ -42,6 +42,7 @@ def errors_of(subject: str, dtype: str, counts: CountsBy, served: Sequence[str])
                 entries=spread.entries,
                 unusable=spread.unusable,
                 rows=spread.rows,
+                effective_rows=spread.effective_rows,
                 least=_finite(spread.least),
                 largest=_finite(spread.largest),
                 counts=spread.by_edge,
@@ -53,14 +54,14 @@ def outputs_of(
     subject: str, dtype: str, counts: CountsBy, served: Mapping[str, Sequence[str]]
 ) -> Iterator[OutputRecord]:
     """The digests of what one subject returned in one dtype, by quantity and family."""
-    present = set(counts)
+    judged = {name for name, tally in counts.items() if tally.checked}
     for (_, family), tally in sorted(counts.items()):
         for quantity, bits in sorted(tally.outputs.items()):
             method = METHOD[quantity]
             decided = [
                 key
                 for key, methods in served.items()
-                if (key, family) in present and any(method in m.split("+") for m in methods)
+                if (key, family) in judged and any(method in m.split("+") for m in methods)
             ]
             yield OutputRecord(
                 subject=subject,

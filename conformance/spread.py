@@ -33,6 +33,9 @@ EDGES: Floats = np.array(
 )
 """The edges of the bins at and above 0, the first of which is the bin of 0 itself."""
 
+CUTS = 3 * len(EDGES) - 2
+"""Places where the line of signed errors, or that of their sizes, is cut into bins."""
+
 PERCENTAGES = (0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9)
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -78,16 +81,18 @@ class Entries:
         return cls(ulps, codes)
 
 
-@dataclass(eq=False)
+@dataclass
 class Spread:
     """Counts of entries by bin, merged over rows and batches.
 
-    ``counts`` is keyed by the place of the bin's edge in :data:`EDGES`, negative for negative errors.
+    ``counts`` is keyed by the place of the bin's edge in :data:`EDGES`, negative for negative errors. ``squares``: the
+    sum over rows of the square of how many entries they have.
     """
 
     entries: int = 0
     unusable: int = 0
     rows: int = 0
+    squares: int = 0
     least: float = np.inf
     largest: float = -np.inf
     counts: dict[int, int] = field(default_factory=dict)
@@ -104,12 +109,14 @@ class Spread:
         codes, ulps = entries.codes[rows], entries.ulps[rows]
         used = codes < NOT_COUNTED
         found = codes[used]
+        sizes = (codes != NOT_COUNTED).sum(axis=1)
         values, counts = np.unique(found, return_counts=True)
         unusable = int((codes == UNUSABLE).sum())
         return cls(
             len(found) + unusable,
             unusable,
-            int(np.any(codes != NOT_COUNTED, axis=1).sum()),
+            int((sizes > 0).sum()),
+            int((sizes**2).sum()),
             float(ulps[used].min(initial=np.inf)),
             float(ulps[used].max(initial=-np.inf)),
             dict(zip(values.tolist(), counts.tolist(), strict=True)),
@@ -120,9 +127,15 @@ class Spread:
         self.entries += other.entries
         self.unusable += other.unusable
         self.rows += other.rows
+        self.squares += other.squares
         self.least, self.largest = min(self.least, other.least), max(self.largest, other.largest)
         for code, count in other.counts.items():
             self.counts[code] = self.counts.get(code, 0) + count
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows with one number of entries tell as much: errors within a row depend on each other (Kish)."""
+        return self.entries**2 / self.squares if self.squares else 0.0
 
     @property
     def by_edge(self) -> dict[str, int]:
@@ -133,7 +146,7 @@ class Spread:
     def quantiles(self) -> dict[str, float]:
         """The quantiles of the finite errors at :data:`PERCENTAGES`, linear within a bin; empty without any.
 
-        >>> Spread(4, 0, 1, -0.5, 0.5, {-8: 1, 0: 2, 8: 1}).quantiles["50"]
+        >>> Spread(4, 0, 1, 16, -0.5, 0.5, {-8: 1, 0: 2, 8: 1}).quantiles["50"]
         0.0
         """
         return quantiles(self.counts, self.least, self.largest)
@@ -162,6 +175,23 @@ def _interval(code: int, least: float, largest: float) -> tuple[float, float]:
     near, far = float(EDGES[abs(code) - 1]), float(EDGES[abs(code)])
     low, high = (near, far) if code > 0 else (-far, -near)
     return max(low, least), min(high, largest)
+
+
+def bin_of(edge: str) -> tuple[float, float] | None:
+    """The bounds of a bin by its key, the edge that lies farther from 0; None where it is no such edge.
+
+    >>> bin_of("0.125"), bin_of("-2.5"), bin_of("0"), bin_of("0.3")
+    ((0.0625, 0.125), (-2.5, -2.0), (0.0, 0.0), None)
+    """
+    try:
+        far = float(edge)
+    except ValueError:
+        return None
+    place = int(np.searchsorted(EDGES, abs(far)))
+    if place == len(EDGES) or EDGES[place] != abs(far):
+        return None
+    near = float(EDGES[max(place - 1, 0)])
+    return (far, -near) if far < 0.0 else (near, far)
 
 
 def _edge(code: int) -> str:

@@ -22,13 +22,11 @@ import math
 from dataclasses import dataclass
 
 from ..document import ErrorRecord
+from ..spread import CUTS
 from .record import Drift, Spread
 
 LEVEL = 1e-3
 """The probability that a comparison reports a drift between runs that draw from the same distributions, at most."""
-
-CUTS = 200
-"""Edges between bins, of signed errors and of sizes together."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ def edges(record: ErrorRecord) -> list[tuple[float, int]]:
     Raises ValueError for a key that is no number.
     """
     return sorted((float(edge), count) for edge, count in record.counts.items())
-
-
-def effective(record: ErrorRecord) -> float:
-    """How many rows of equal length tell as much as the rows of a record."""
-    return float(record.rows)
 
 
 def noise(old: float, new: float, cuts: int, level: float) -> float:
@@ -93,7 +86,7 @@ def drift(old: ErrorRecord, new: ErrorRecord, level: float) -> Drift | None:
         shrunk = max(shrunk, Cut(-more, size), key=lambda cut: cut.size)
     return Drift(
         distance=max(signed.size, grown.size, shrunk.size),
-        noise=noise(effective(old), effective(new), CUTS, level),
+        noise=noise(old.effective_rows, new.effective_rows, CUTS, level),
         level=level,
         grown=grown.size,
         grown_beyond=grown.edge,

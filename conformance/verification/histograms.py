@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..document import Certificate, ErrorRecord
+from ..spread import bin_of
 from .claims import CLOSE
 from .ledger import Ledger
 
@@ -22,28 +23,6 @@ def check_histograms(certificate: Certificate, ledger: Ledger) -> None:
     digests = [(o.subject, o.dtype, o.quantity, o.family) for o in certificate.outputs]
     ledger.expect(len(set(digests)) == len(digests), "outputs", "One output is listed twice.")
     ledger.checked["digests of outputs, each listed once"] += len(digests)
-
-
-def bin_of(edge: str) -> tuple[float, float] | None:
-    """The bounds of a bin by its key, the edge that lies farther from 0; None where it is no such edge.
-
-    >>> bin_of("0.125"), bin_of("-2"), bin_of("0"), bin_of("0.3")
-    ((0.0625, 0.125), (-2.0, -1.0), (0.0, 0.0), None)
-    """
-    try:
-        far = float(edge)
-    except ValueError:
-        return None
-    if math.isnan(far):
-        return None
-    if far == 0.0:
-        return (0.0, 0.0)
-    if math.isinf(far):
-        return (-math.inf, 0.0) if far < 0.0 else (0.0, math.inf)
-    if math.frexp(abs(far))[0] != 0.5:
-        return None
-    near = far / 2.0
-    return (far, near) if far < 0.0 else (near, far)
 
 
 def _histogram(e: ErrorRecord, where: str, ledger: Ledger) -> None:

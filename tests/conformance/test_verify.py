@@ -495,10 +495,11 @@ GOOD = ErrorRecord(
     entries=12,
     unusable=2,
     rows=3,
-    least=-0.4,
+    effective_rows=2.5,
+    least=-0.46,
     largest=0.2,
     counts={"-0.5": 2, "0": 5, "0.125": 1, "0.25": 2},
-    quantiles={"1": -0.39, "50": 0.0, "99": 0.19},
+    quantiles={"1": -0.45, "50": 0.0, "99": 0.19},
 )
 
 

@@ -81,6 +81,7 @@ def errors(counts: dict[str, int], name: str = "x.y", **fields: Any) -> ErrorRec
         "entries": total,
         "unusable": 0,
         "rows": total,
+        "effective_rows": float(fields.get("rows", total)),
         "least": min(keys, default=None),
         "largest": max(keys, default=None),
         "counts": counts,
