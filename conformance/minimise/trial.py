@@ -102,6 +102,9 @@ class CheckTrial:
         usable = filled == self.worst.mask.any()
         if self.key in forward.CAUSAL:
             usable &= np.all(rows.mask[:, 1:] <= rows.mask[:, :-1], axis=1)
+        if self.key == facts.ISOLATION:
+            # It speaks of what stands at blocked keys; where a key is allowed, a NaN is right to get through.
+            usable &= ~np.any(rows.mask & ~(np.isfinite(rows.cotangents) & np.isfinite(rows.tangents)), axis=1)
         if self.key == relations.TRUNCATION:
             usable &= ~rows.mask[:, SHORT:].any(axis=1)
         if self.key == relations.NAMES["shift"]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...spec.batch import Batch, Floats
 from ...spec.formats import FORMATS
 from ...spec.rounding import DerivativeBudget, Mode, RoundingModel, inner_budget
-from ..checks import adjoint, derivative, relations
+from ..checks import adjoint, derivative, empty_row, facts, forward, relations
 from ..checks.forward import CAUSAL, RANGE, SUM, ZEROS
 from ..document import SubjectRecord
 from ..truth import SIDES, Side, Truth
@@ -33,6 +33,22 @@ PAIRS: dict[str, tuple[Mode, Mode]] = {
     "JVP with VJP": ("jvp", "vjp"),
 }
 """Remark -> the mode that maps the tangents, and the one that maps the cotangents."""
+
+
+COMPARED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(forward.NAMES, ("weights",)),
+    **dict.fromkeys(SUM, ("row sum",)),
+    **dict.fromkeys((*relations.NAMES.values(), relations.TRUNCATION, relations.NON_INTERFERENCE), ("difference",)),
+    **dict.fromkeys(empty_row.EMPTY, ("weights", *DERIVATIVES, "valid")),
+    **dict.fromkeys(derivative.VJP, ("vjp",)),
+    **dict.fromkeys(derivative.JVP, ("jvp",)),
+    **dict.fromkeys(derivative.BLOCKED, DERIVATIVES),
+    **dict.fromkeys(adjoint.SELF, ("inner product",)),
+    **dict.fromkeys(adjoint.ADJOINT, ("inner product", "difference")),
+    facts.VISIBLE: ("weights",),
+    facts.ISOLATION: DERIVATIVES,
+}
+"""Declaration -> the quantities that its checks compare."""
 
 
 class Budgets:
@@ -168,19 +184,18 @@ class Budgets:
             return self._jacobian(claim, place, index)
         return None
 
-    def _jacobian(self, claim: RowClaim, place: int, index: int) -> list[float] | None:
-        """Entry ``(i, j)`` by reverse mode, whose unit cotangent is the row's own, and by forward mode.
-
-        None where the row does not say which: a smallest row is tried along every unit vector in turn.
-        """
+    def _jacobian(self, claim: RowClaim, place: int, index: int) -> list[float]:
+        """Entry ``(i, j)`` by reverse mode, whose unit cotangent is the row's own, and by forward mode."""
         dtype = self.batch.dtype
         reverse = self.derivative(claim.tier, "vjp", place)
         words = claim.tier
         if claim.part != "measured":
             words = next(iter(tiers_of(claim.subject, dtype, "jvp")), words)
         cotangent = self.batch.cotangents[place].astype(np.float64)
+        if reverse is None:
+            return []
         if not cotangent.any():
-            return None
+            return [float(reverse[index])]  # a unit vector at a blocked key, where forward mode has to give 0
         at = slice(place, place + 1)
         unit = np.zeros((1, self.batch.shape[1]), FORMATS[dtype].dtype)
         unit[0, index] = 1
@@ -188,4 +203,4 @@ class Budgets:
         other = Budgets(replace(self.batch, **kept, cotangents=unit, tangents=unit))
         forward = other.derivative(words, "jvp", 0)
         i = int(np.abs(cotangent).argmax())
-        return [] if forward is None or reverse is None else [float(reverse[index]) + float(forward[i])]
+        return [] if forward is None else [float(reverse[index]) + float(forward[i])]

@@ -7,7 +7,6 @@ finding compares two answers only one of them is recorded: then the budget is re
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -18,34 +17,22 @@ import numpy as np
 from ...spec.attention.model import AttentionModel
 from ...spec.attention.problem import Problem
 from ...spec.attention.referee import decide
-from ...spec.batch import Array, Floats
-from ...spec.formats import FORMATS
+from ...spec.batch import Floats
 from ...spec.oracle.referee import Decision
 from ..attention.judgement import Quantity as Kinds
-from ..attention.known import Reported, reported
-from ..attention.parts import EXTRA, alone, padded, prefix
-from ..attention.plan import AttentionCase, plan_attention
+from ..attention.parts import EXTRA
 from ..attention.verdicts import READABLE
 from ..attention.view import REFEREED, Known
-from ..cases import EFFORTS
 from ..document import Certificate, SubjectRecord
-from ..finding import AttentionWitness
 from ..promises import PROMISES
 from .asked import Asked
-from .claims import CLOSE, AttentionClaim, close, finite, key_of, numbers
+from .claims import CLOSE, AttentionClaim, close, finite, key_of
 from .enclosures import contains
 from .ledger import Ledger
 from .models import METHODS, attention_model_of, tiers_of
+from .problems import WHOLE, Planned, alike, problem_of, shape_of
 
 OF_KEYS = ("dk", "dv")
-WHOLE = re.compile(
-    r"^(?P<whole>.*?)(?:"
-    r", entry (?P<entry>\d{1,6}), head (?P<head>\d{1,6}), alone"
-    r"|, the first (?P<first>\d{1,6})"
-    r"|(?P<more>, \d{1,6} blocked keys appended))$"
-)
-"""The name of a part of a problem."""
-
 APPENDED = "of appended keys"
 """Ends the remark of a comparison whose index counts the appended keys alone."""
 
@@ -60,7 +47,7 @@ def recompute_attention(
     by_problem: dict[str, list[AttentionClaim]] = defaultdict(list)
     for claim in claims:
         by_problem[claim.witness.problem].append(claim)
-    planned = _Planned(asked, certificate.seed)
+    planned = Planned(asked, certificate.seed)
     groups = _groups(certificate)
     for name, mine in by_problem.items():
         problem = planned.of(name)
@@ -77,50 +64,6 @@ def _groups(certificate: Certificate) -> dict[str, list[SubjectRecord]]:
         if s.group:
             groups[s.group].append(s)
     return groups
-
-
-class _Planned:
-    """The problems of a run by their names, parts of them included."""
-
-    def __init__(self, asked: Asked | None, seed: int) -> None:
-        self.ambiguous = asked is not None and asked.rounds not in (None, 1)
-        self._cases: dict[str, AttentionCase | Reported] = {}
-        self._built: dict[str, Problem | None] = {}
-        if asked is not None and asked.effort in EFFORTS and not self.ambiguous:
-            cases: list[AttentionCase | Reported] = [*plan_attention(asked.effort, seed, asked.judged), *reported()]
-            self._cases = {case.key: case for case in cases}
-
-    def of(self, name: str) -> Problem | None:
-        """The problem of a name, None for one that the run does not have."""
-        if name not in self._built:
-            self._built[name] = self._made(name)
-        return self._built[name]
-
-    def whole(self, name: str) -> Problem | None:
-        """The problem that a part was made from; None for a problem that is no part."""
-        found = WHOLE.match(name)
-        return None if found is None else self.of(found["whole"])
-
-    def _made(self, name: str) -> Problem | None:
-        case = self._cases.get(name)
-        if case is not None:
-            return case.build()
-        found, whole = WHOLE.match(name), self.whole(name)
-        if found is None or whole is None:
-            return None
-        batch, heads, _, queries, *_ = whole.sizes
-        if found["more"]:
-            made = padded(whole)
-        elif found["first"]:
-            if int(found["first"]) > queries:
-                return None
-            made = prefix(whole, int(found["first"]))
-        else:
-            entry, head = int(found["entry"]), int(found["head"])
-            if entry >= batch or head >= heads:
-                return None
-            made = alone(whole, entry, head)
-        return made if made.key == name else None
 
 
 class _Judge:
@@ -151,7 +94,7 @@ class _Judge:
                 return
             known = Known(shown)
         elif shown is not None:
-            if self.known is not None and self.witness.quantity != "bits" and not _alike(shown, self.known.problem):
+            if self.known is not None and self.witness.quantity != "bits" and not alike(shown, self.known.problem):
                 self._otherwise()
             known = Known(shown)
         elif self.known is None:
@@ -196,7 +139,7 @@ class _Judge:
             self._wrong(f"The problem has more numbers than the {READABLE} that a certificate holds in full.")
             return None
         try:
-            return _problem(w, self.finding.dtype, self.finding.family)
+            return problem_of(w, self.finding.dtype, self.finding.family)
         except (ValueError, OverflowError, KeyError, TypeError):
             self._wrong("The arrays of the problem do not fit its sizes, or hold what is no number of the dtype.")
             return None
@@ -208,7 +151,7 @@ class _Judge:
             self._wrong(f"There is no quantity '{w.quantity}'.")
             return
         quantity = w.note.split(" ")[0] if w.quantity == "difference" else w.quantity
-        shape = _shape(known.problem, quantity)
+        shape = shape_of(known.problem, quantity)
         if shape is None:
             return
         at, last = w.index[:-1], w.index[-1] if w.index else 0
@@ -350,63 +293,6 @@ class _Judge:
 def _budget(known: Known, model: AttentionModel, quantity: str) -> Floats:
     found: Floats = getattr(known.budget(model), REFEREED[quantity])  # type: ignore[index]
     return found
-
-
-def _shape(problem: Problem, quantity: str) -> tuple[int, ...] | None:
-    batch, heads, groups, queries, keys, width, values = problem.sizes
-    return {
-        "output": (batch, heads, queries, values),
-        "tangent": (batch, heads, queries, values),
-        "weights": (batch, heads, queries, keys),
-        "dq": (batch, heads, queries, width),
-        "dk": (batch, groups, keys, width),
-        "dv": (batch, groups, keys, values),
-    }.get(quantity)
-
-
-def _problem(w: AttentionWitness, dtype: str, family: str) -> Problem:
-    """The problem of a witness. Raises ValueError, KeyError, TypeError or OverflowError where it is malformed."""
-    batch, heads, groups, queries, keys, width, values = w.sizes
-    stored = FORMATS[dtype].dtype
-
-    def array(texts: list[str] | None, *shape: int) -> Array:
-        if texts is None or len(texts) != math.prod(shape):
-            raise ValueError
-        wide = numbers(texts)
-        with np.errstate(all="ignore"):
-            made: Array = wide.astype(stored).reshape(shape)
-        if not np.array_equal(made.astype(np.float64).reshape(-1), wide, equal_nan=True):
-            raise ValueError
-        return made
-
-    q, k, v = (batch, heads, queries, width), (batch, groups, keys, width), (batch, groups, keys, values)
-    tangents = w.tangents or []
-    if len(tangents) != 3 or w.mask is None or w.scale is None or len(w.mask) != batch * heads * queries * keys:
-        raise ValueError
-    scale = float.fromhex(w.scale)
-    if not math.isfinite(scale):
-        raise ValueError
-    return Problem(
-        key=w.problem,
-        family=family,
-        dtype=dtype,
-        q=array(w.q, *q),
-        k=array(w.k, *k),
-        v=array(w.v, *v),
-        mask=np.array(w.mask, bool).reshape(batch, heads, queries, keys),
-        scale=scale,
-        cotangent=array(w.cotangent, batch, heads, queries, values),
-        tangents=(array(tangents[0], *q), array(tangents[1], *k), array(tangents[2], *v)),
-    )
-
-
-def _alike(a: Problem, b: Problem) -> bool:
-    """Whether two problems are the same, bit for bit."""
-    if a.sizes != b.sizes or a.scale != b.scale or not np.array_equal(a.full_mask, b.full_mask):
-        return False
-    pairs = [(getattr(a, n), getattr(b, n)) for n in ("q", "k", "v", "cotangent")]
-    pairs += list(zip(a.tangents, b.tangents, strict=True))
-    return all(np.array_equal(x.astype(np.float64), y.astype(np.float64), equal_nan=True) for x, y in pairs)
 
 
 def _rough(value: Fraction) -> float:

@@ -33,6 +33,9 @@ TURN = re.compile(r"/(\d{1,9})$", re.ASCII)
 """The round at the end of a batch's name."""
 
 SHIFT = "shift"
+SHIFTED = relations.NAMES[SHIFT]
+"""A row and its shifted copy have two budgets: the copy is in no certificate, and the seed gives it."""
+
 FLAGGED = ("zero+valid", "fallback")
 """Kinds of contracts under which the flag of every row is asked, not of empty ones alone."""
 
@@ -121,7 +124,7 @@ class _Rebuilt:
                     self._wrong(claim, f"The row does not meet the hypotheses of {claim.declaration}.")
             if claim.full:
                 self._same_row(claim, row)
-            elif not promise:
+            if not promise and claim.part == "witness" and (not claim.full or key_of(claim.declaration) == SHIFTED):
                 self._granted(claim, budgets, at, place[self.copies.get(row, row)])
             if len(self.ledger.problems) == before:
                 self.ledger.recomputed["rows built again from the seed"] += 1
@@ -160,15 +163,16 @@ class _Rebuilt:
             ] += 1
 
     def _granted(self, claim: RowClaim, budgets: Budgets, at: int, copy: int) -> None:
-        """A row that passed: no more was granted than its budget, and no more was used."""
+        """No more was granted to a row than its budget, and no more was used where it passed."""
         w = claim.witness
         if claim.budget is None:
             return
-        if claim.error is not None and claim.error > claim.budget * (1.0 + CLOSE) and not budgets.batch.empty[at]:
+        beyond = claim.error is not None and claim.error > claim.budget * (1.0 + CLOSE)
+        if beyond and claim.verdict != "fail" and not budgets.batch.empty[at]:
             self._wrong(claim, f"The error {claim.error:.6g} is beyond the budget {claim.budget:.6g}, and passed.")
         index, key = -1 if w.index is None else w.index, key_of(claim.declaration)
         largest = budgets.at_most(claim.subject, key, at, index)
-        if largest is not None and key == relations.NAMES[SHIFT]:
+        if largest is not None and key == SHIFTED:
             largest += budgets.at_most(claim.subject, key, copy, index) or 0.0
         if largest is None:
             if claim.budget > 0.0:

@@ -14,6 +14,7 @@ from hardmask.conformance import check_row
 from hardmask.conformance.certification import Report
 from hardmask.conformance.finding import IN_COMPANY, Finding, Witness
 from hardmask.conformance.minimise import CALLS
+from hardmask.conformance.mutants import mutants
 from hardmask.conformance.terminal.witness import block, failures
 
 Changed = Callable[..., Subject]
@@ -265,3 +266,17 @@ def test_what_needs_no_shrinking_has_none(good: Subject, changed: Changed, judge
     report = judge(good, changed("x.off", forward=planted), minimise=False)
     assert all(f.minimal is None for f in report.certificate.findings)
     assert all(f.minimal is None for f in judge(good).certificate.findings)
+
+
+def test_garbage_stays_at_blocked_keys(judge: Judge, select: Select) -> None:
+    """A minimal row of the promise ``isolation``: where a key is allowed, a NaN breaks none."""
+
+    leaky = next(m.subject for m in mutants() if m.name == "reads-nan-at-blocked")
+    found = [f.minimal for f in select(judge(leaky), "isolation", verdict="fail") if f.minimal is not None]
+    assert found
+    for row in found:
+        assert row.tangent is not None
+        assert row.mask is not None
+        garbage = np.isnan(numbers(row.tangent))
+        assert garbage.any()
+        assert not (garbage & np.array(row.mask)).any()

@@ -298,6 +298,13 @@ def measured(content: Content) -> Content:
     return {"id": f"measured ({m['subject']}"}
 
 
+def another_quantity(content: Content) -> Content:
+    """A difference that nobody can recompute, in the place of weights."""
+    f = row(content, "weights")
+    f["witness"].update(quantity="difference", other=f["witness"]["returned"])
+    return f
+
+
 def of_attention(content: Content) -> Content:
     """The first failing finding on an output, of which the error is a number, and the problem is shown."""
 
@@ -367,6 +374,7 @@ TAMPERED: dict[str, tuple[Callable[[Content], Content], str]] = {
     "a returned derivative": (derivative, "The error is"),
     "the error of a pair": (inner, "The error is"),
     "two answers that do not differ": (apart, "The error is"),
+    "another quantity": (another_quantity, "does not compare the quantity 'difference'"),
     "the error of a smallest row": (minimal, "The error is"),
     "the budget of a measured tier": (measured, "The budget under 'strict' is"),
     "a returned output": (attended, "The error is"),
