@@ -197,35 +197,72 @@ def resolve_all(targets: Sequence[str], *, specimens: bool = False) -> list[Anyt
     for target in targets:
         for subject in _one(target, specimens):
             if found.setdefault(subject.id, subject) is not subject:
-                raise TargetError(
-                    f"Two different subjects are called '{subject.id}'. Rename one, or run them one after the other."
-                )
+                raise one_name_twice(subject.id)
     return list(found.values())
 
 
-def _one(target: str, specimens: bool) -> list[Anything]:
+def owners(target: str) -> tuple[str, ...]:
+    """The names of the adapters among whose subjects a target looks; none for a user's own code. Imports nothing.
+
+    Raises TargetError for a target that names nothing.
+
+    >>> owners("numpy.softmax-where"), owners("mine.py:softmax")
+    (('numpy',), ())
+    """
     if ":" in target:
-        return _with_rows(subjects_of(target))
+        return ()
     known = adapters()
     if target in known:
-        return [s for s in known[target].load() if (specimens or s.role != "specimen") and not s.opt_in]
+        return (target,)
     if target.endswith(".py"):
         raise TargetError(f"'{target}' names a file but no object in it. Write '{target}:NAME'.")
     prefix = target.partition(".")[0]
-    pattern = target.replace("[", "[[]")
     if prefix in known:
-        pool = known[prefix].load()
-    elif re.search("[*?]", prefix):
+        return (prefix,)
+    if re.search("[*?]", prefix):
         # 'tor*' may stand for 'torch.…': compare as much of the adapter's name as the pattern fixes.
         head = re.split("[*?]", prefix)[0]
-        pool = [s for a in known.values() if a.name.startswith(head) and not a.missing for s in a.load()]
-    else:
-        raise _unknown(target, list(known))
+        return tuple(a.name for a in known.values() if a.name.startswith(head) and not a.missing)
+    raise _unknown(target, list(known))
+
+
+def resolve_within(target: str, adapter: str | None, *, specimens: bool = False) -> list[Anything]:
+    """What a target names among the subjects of one adapter, or, without one, in the user's own code.
+
+    A pattern may name nothing there; a target without one that does raises TargetError.
+    """
+    return _named(target, () if adapter is None else (adapter,), specimens)
+
+
+def nothing_matches(target: str) -> TargetError:
+    """The error of a pattern that names nothing anywhere."""
+    return TargetError(f"No subject matches '{target}'. Run 'hardmask list' to see the ids.")
+
+
+def one_name_twice(id: str) -> TargetError:
+    """The error of two subjects that nothing tells apart."""
+    return TargetError(f"Two different subjects are called '{id}'. Rename one, or run them one after the other.")
+
+
+def _one(target: str, specimens: bool) -> list[Anything]:
+    names = owners(target)
+    found = _named(target, names, specimens)
+    if not found and re.search("[*?]", target):
+        raise nothing_matches(target)
+    return found
+
+
+def _named(target: str, names: tuple[str, ...], specimens: bool) -> list[Anything]:
+    if ":" in target:
+        return _with_rows(subjects_of(target))
+    known = adapters()
+    if (target,) == names:
+        return [s for s in known[target].load() if (specimens or s.role != "specimen") and not s.opt_in]
+    pattern = target.replace("[", "[[]")
+    pool = [s for name in names for s in known[name].load()]
     matches = [s for s in pool if s.id == target] or [s for s in pool if fnmatchcase(s.id, pattern)]
-    if matches:
+    if matches or re.search("[*?]", target):
         return matches
-    if re.search("[*?]", target):
-        raise TargetError(f"No subject matches '{target}'. Run 'hardmask list' to see the ids.")
     raise _unknown(target, [s.id for s in pool])
 
 

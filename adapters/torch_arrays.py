@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import torch
 
+from ..spec.formats import FORMATS
 from .subject import Array
 
 
@@ -19,7 +19,7 @@ def to_torch(array: Array) -> torch.Tensor:
     tensor([1., 1.], dtype=torch.float16)
     """
     copied = np.array(array, order="C")  # PyTorch warns about arrays that it must not write to.
-    if copied.dtype == ml_dtypes.bfloat16:
+    if copied.dtype.name == "bfloat16":
         return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(copied)
 
@@ -34,7 +34,7 @@ def over(array: Array) -> torch.Tensor:
     """
     if not array.flags.writeable or any(s < 0 for s in array.strides):
         return to_torch(array)
-    if array.dtype == ml_dtypes.bfloat16:
+    if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
@@ -44,7 +44,7 @@ def to_numpy(tensor: torch.Tensor) -> Array:
     flat = tensor.detach().cpu().contiguous()
     result: Array
     if flat.dtype == torch.bfloat16:
-        result = flat.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        result = flat.view(torch.int16).numpy().view(FORMATS["bfloat16"].dtype)
     else:
         result = flat.numpy()
     return result

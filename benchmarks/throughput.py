@@ -29,12 +29,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from hardmask.adapters.memory import keep_freed_memory
 from hardmask.adapters.registry import resolve
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.audit import audited
 from hardmask.conformance.cases import Case
 from hardmask.conformance.checks import CHECKS
-from hardmask.conformance.memory import keep_freed_memory
 from hardmask.conformance.runner import prepare
 from hardmask.conformance.truth import SIDES, Truth
 from hardmask.conformance.view import DERIVATIVES, View

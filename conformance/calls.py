@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..adapters.errors import said
+from ..adapters.errors import Lost, said
 from ..adapters.subject import Answer, Subject
 from ..spec.batch import Bools, Floats
 from ..spec.layout import Layout
@@ -96,6 +96,8 @@ def call_raw(subject: Subject, method: str, *arrays: Array, layout: Layout | Non
             return _accept(name, answer, valid, scores, given)
     except KeyboardInterrupt:
         raise
+    except Lost as lost:  # no answer at all, which is no refusal
+        return Fault(lost.told(name, f"{scores.dtype} {given.words}"))
     except BaseException as problem:  # whatever a subject raises, the run goes on
         return Fault(f"{name} failed on {scores.dtype} {given.words}: it raised {said(problem)}.", True)
 

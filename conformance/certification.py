@@ -11,7 +11,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..adapters.attention import Attention
-from ..adapters.registry import Anything, resolve_all
+from ..adapters.registry import Anything
+from ..adapters.remote import POSSIBLE, InProcess, InWorkers, Options, Source, source_of
+from ..adapters.remote.options import CALL_TIMEOUT, SUBJECT_TIMEOUT
 from ..adapters.subject import Subject
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES
@@ -39,6 +41,10 @@ REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 class Request:
     """What to certify and how; ``enumeration`` adds exhaustive sweeps, or asks for nothing but them.
 
+    ``in_process``: call subjects in the processes that judge them, rather than in workers of their own. ``python``: the
+    interpreter that the workers run, by default this one; the further fields are the limits of
+    :class:`~hardmask.adapters.remote.Options`.
+
     Raises ValueError, with a sentence, for a value that is not one of those offered.
     """
 
@@ -51,6 +57,11 @@ class Request:
     seed: int = 0
     rounds: int | None = None
     enumeration: Enumeration | None = None
+    in_process: bool = True
+    python: str | None = None
+    call_timeout: float = CALL_TIMEOUT
+    subject_timeout: float = SUBJECT_TIMEOUT
+    memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -73,11 +84,22 @@ class Request:
             raise ValueError(f"There is no effort '{self.effort}'. Choose from: {', '.join(EFFORTS)}.")
         if self.seed < 0:
             raise ValueError(f"A seed is a whole number from 0; {self.seed} is negative.")
+        if self.python is not None and self.in_process:
+            raise ValueError("Another interpreter runs in a process of its own: drop 'in process', or the interpreter.")
+        if not self.in_process and not POSSIBLE:
+            raise ValueError("Workers need a POSIX system. Run in process here (--in-process).")
+        self.workers  # noqa: B018  # says what is wrong with the limits
 
     @property
     def sampled(self) -> bool:
         """Whether rows are sampled at all, rather than only enumerated."""
         return self.enumeration is None or not self.enumeration.alone
+
+    @property
+    def workers(self) -> Options | None:
+        """How the workers run, None in process."""
+        limits = Options(self.python, self.call_timeout, self.subject_timeout, self.memory_limit)
+        return None if self.in_process else limits
 
     @property
     def policy(self) -> Policy:
@@ -119,7 +141,23 @@ def certify(
     (0, 'pass')
     """
     started = time.time()
-    given = list(subjects) if subjects is not None else resolve_all(request.targets, specimens=request.specimens)
+    source: Source = InProcess(request.targets, request.specimens)
+    if subjects is None:
+        source = source_of(request.targets, specimens=request.specimens, options=request.workers)
+    with closing(source):
+        return _certified(request, source, listen, executor, subjects, minimise, started)
+
+
+def _certified(
+    request: Request,
+    source: Source,
+    listen: Callable[[Event | PieceDone], None],
+    executor: Executor | None,
+    subjects: Sequence[Anything] | None,
+    minimise: bool,
+    started: float,
+) -> Report:
+    given = list(source.subjects if subjects is None else subjects)
     chosen = [s for s in given if isinstance(s, Subject)]
     attentions = [s for s in given if isinstance(s, Attention)]
     planned = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
@@ -129,7 +167,7 @@ def certify(
     if executor is None or subjects is not None:
         events = run(chosen, cases, request.policy, results)
     else:
-        events = run_on(executor, request.targets, request.specimens, cases, request.policy, results)
+        events = run_on(executor, source, cases, request.policy, results)
     attended: AttentionResults = {}
     problems = _problems(request, attentions)
     if problems:
@@ -139,11 +177,11 @@ def certify(
         more_events = (
             attention.run(attentions, problems, request.policy, attended)
             if here or executor is None
-            else attention.run_on(executor, request.targets, request.specimens, problems, request.policy, attended)
+            else attention.run_on(executor, source, problems, request.policy, attended)
         )
         events = chain(events, more_events)
     if request.effort == "deep" and chosen:
-        events = chain(events, _searches(request, chosen, results, executor if subjects is None else None))
+        events = chain(events, _searches(request, chosen, results, executor if subjects is None else None, source))
     complete, broken, audit = True, "", Audit()
     try:
         for event in events:
@@ -157,8 +195,7 @@ def certify(
                 request.policy,
                 request.seed,
                 swept,
-                targets=request.targets,
-                specimens=request.specimens,
+                source=source,
                 given=subjects is not None,
             )
             with closing(sweep_events):  # an interruption writes the checkpoint now
@@ -202,7 +239,17 @@ def certify(
 
                 on_attention = attention_minimised(on_attention, attentions, attended, request.policy)
     certificate = certificate_of(
-        request, given, [*found, *on_attention, *more], accuracy, errors, outputs, sweeps, audit, complete, started
+        request,
+        given,
+        [*found, *on_attention, *more],
+        accuracy,
+        errors,
+        outputs,
+        sweeps,
+        audit,
+        complete,
+        started,
+        source if isinstance(source, InWorkers) and subjects is None else None,
     )
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
@@ -225,7 +272,7 @@ def _problems(request: Request, subjects: Sequence[Attention]) -> list[AnyCase]:
 
 
 def _searches(
-    request: Request, subjects: Sequence[Subject], results: Results, executor: Executor | None
+    request: Request, subjects: Sequence[Subject], results: Results, executor: Executor | None, source: Source
 ) -> Iterator[Event]:
     """The directed search of a deep run, which starts from what the run has found."""
     from .search import searches
@@ -237,8 +284,7 @@ def _searches(
         request.policy,
         results,
         executor=executor,
-        targets=request.targets,
-        specimens=request.specimens,
+        source=source,
     )
 
 

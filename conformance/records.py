@@ -11,6 +11,7 @@ import msgspec
 from ..adapters.attention import Attention
 from ..adapters.errors import said
 from ..adapters.registry import Anything, versions
+from ..adapters.remote import InWorkers
 from ..adapters.subject import Subject
 from ..spec.oracle.audit import Audit
 from ..spec.oracle.referee import engine_name
@@ -84,8 +85,9 @@ def certificate_of(
     audit: Audit,
     complete: bool,
     started: float,
+    source: InWorkers | None = None,
 ) -> Certificate:
-    """The certificate of a run, sealed."""
+    """The certificate of a run, sealed. ``source``: where the subjects run, None for this process."""
     served = dict(SERVED_BY) if any(isinstance(s, Subject) for s in subjects) else {}
     if any(isinstance(s, Attention) for s in subjects):
         from .attention.checks import SERVED_BY as FURTHER
@@ -96,7 +98,11 @@ def certificate_of(
         Certificate(
             schema=SCHEMA,
             hardmask=__version__,
-            environment=environment(versions(subjects), engine_name()),
+            environment=environment(
+                versions(subjects) if source is None else source.versions,
+                engine_name(),
+                None if source is None else source.python,
+            ),
             seed=request.seed,
             request={
                 "targets": list(request.targets),
@@ -107,6 +113,7 @@ def certificate_of(
                 "contract": request.contract,
                 "require": list(request.require),
                 "exhaustive": None if request.enumeration is None else request.enumeration.record,
+                "in_process": source is None,
             },
             complete=complete,
             digest="",

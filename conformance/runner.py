@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from ..adapters.attention import Attention
-from ..adapters.registry import resolve
+from ..adapters.remote import Source
 from ..adapters.subject import Method, Subject
 from ..spec.batch import Batch
 from ..spec.contracts import contract
@@ -266,9 +266,9 @@ def run(subjects: Sequence[Subject], cases: Sequence[Case], policy: Policy, resu
 
 
 @cache
-def resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Subject, ...]:
-    """The subjects of a run in another process, resolved once: what they compile is then compiled once too."""
-    return tuple(resolve(list(targets), specimens=specimens))
+def resolved(source: Source) -> tuple[Subject, ...]:
+    """The masked softmaxes of a run in another process, resolved once: what they compile is then compiled once too."""
+    return tuple(s for s in source.subjects if isinstance(s, Subject))
 
 
 @lru_cache(maxsize=4)
@@ -276,24 +276,22 @@ def _known(run: str) -> Measures:
     return {}
 
 
-def judge_by_name(
-    case: Case, targets: tuple[str, ...], specimens: bool, policy: Policy, run: str
-) -> tuple[Results, Audit]:
+def judge_by_name(case: Case, source: Source, policy: Policy, run: str) -> tuple[Results, Audit]:
     """Judge one batch in another process: subjects hold functions and do not travel, their names do.
 
     ``run`` names the run, so that this process remembers what it has measured in it.
     """
-    subjects = resolved(targets, specimens)
+    subjects = resolved(source)
     truth = prepare(case, subjects)
     return _judge_all(case, subjects, policy, truth, _known(run)), truth.audit
 
 
 def run_on(
-    executor: Executor, targets: Sequence[str], specimens: bool, cases: Sequence[Case], policy: Policy, results: Results
+    executor: Executor, source: Source, cases: Sequence[Case], policy: Policy, results: Results
 ) -> Iterator[Event]:
     """Judge every case on an executor; the outcome does not depend on which worker takes which case."""
     token = uuid4().hex
-    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy, token) for case in cases]
+    futures = [executor.submit(judge_by_name, case, source, policy, token) for case in cases]
     try:
         for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
             yield CaseStarted(case, index, len(cases))

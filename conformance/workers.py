@@ -7,7 +7,9 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import Any
 
 
@@ -26,6 +28,19 @@ class Workers(ProcessPoolExecutor):
             return super().submit(fn, *args, **kwargs)
 
 
+def _end_with_parent() -> None:
+    """Leave no process behind when the main one is killed: nobody would collect what it finds out."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """A process that starts meanwhile inherits this: an interruption cannot kill it before it can say that it ignores
@@ -41,7 +56,8 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _begin(single: bool) -> None:
-    from .memory import keep_freed_memory
+    _end_with_parent()
+    from ..adapters.memory import keep_freed_memory
 
     keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

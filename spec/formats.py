@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 
@@ -48,8 +47,16 @@ class Format:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype that stores this format (``ml_dtypes`` supplies bfloat16)."""
-        return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
+        """The NumPy dtype that stores this format.
+
+        ``ml_dtypes`` supplies bfloat16. It is imported here, since it takes half a second and an interpreter that only
+        runs a framework may be without it.
+        """
+        if self.name != "bfloat16":
+            return np.dtype(self.name)
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
 
 
 FORMATS: dict[str, Format] = {

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...adapters.attention import Attention, AttentionAnswer
-from ...adapters.errors import said
+from ...adapters.errors import Lost, said
 from ...adapters.subject import Method
 from ...spec.attention.problem import Problem
 from ...spec.batch import Array, Bools, Floats
@@ -104,6 +104,8 @@ def call_attention(subject: Attention, method: Method, problem: Problem) -> Atte
             found = _accept(where, words, method, answer, problem)
     except KeyboardInterrupt:
         raise
+    except Lost as lost:  # no answer at all, which is no refusal
+        found = Fault(lost.told(where, words))
     except BaseException as raised:  # whatever a subject raises, the run goes on
         found = Fault(f"{where} failed on {words}: it raised {said(raised)}.", True)
     for name, was, now in zip(names, before, given, strict=False):

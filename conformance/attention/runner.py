@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from ...adapters.attention import Attention
-from ...adapters.registry import resolve_all
+from ...adapters.remote import Source
 from ...spec.attention.audit import audit
 from ...spec.attention.tiers import model
 from ...spec.contracts import contract
@@ -142,30 +142,27 @@ def run(
 
 
 @cache
-def resolved(targets: tuple[str, ...], specimens: bool) -> tuple[Attention, ...]:
-    """The subjects of a run in another process, resolved once: what they compile is then compiled once too."""
-    return tuple(s for s in resolve_all(list(targets), specimens=specimens) if isinstance(s, Attention))
+def resolved(source: Source) -> tuple[Attention, ...]:
+    """The attentions of a run in another process, resolved once: what they compile is then compiled once too."""
+    return tuple(s for s in source.subjects if isinstance(s, Attention))
 
 
-def judge_by_name(
-    case: AnyCase, targets: tuple[str, ...], specimens: bool, policy: Policy
-) -> tuple[AttentionResults, Audit]:
+def judge_by_name(case: AnyCase, source: Source, policy: Policy) -> tuple[AttentionResults, Audit]:
     """Judge one problem in another process: subjects hold functions and do not travel, their names do."""
-    subjects = resolved(targets, specimens)
+    subjects = resolved(source)
     known = prepare(case, subjects)
     return judge_all(case, subjects, policy, known), known.audit
 
 
 def run_on(
     executor: Executor,
-    targets: Sequence[str],
-    specimens: bool,
+    source: Source,
     cases: Sequence[AnyCase],
     policy: Policy,
     results: AttentionResults,
 ) -> Iterator[Event]:
     """Judge every problem on an executor; the outcome does not depend on which worker takes which."""
-    futures = [executor.submit(judge_by_name, case, tuple(targets), specimens, policy) for case in cases]
+    futures = [executor.submit(judge_by_name, case, source, policy) for case in cases]
     try:
         for index, (case, future) in enumerate(zip(cases, futures, strict=True)):
             yield CaseStarted(case, index, len(cases))

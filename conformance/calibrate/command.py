@@ -9,13 +9,13 @@ from typing import NoReturn
 import click
 
 from ...adapters.errors import TargetError
+from ...adapters.memory import keep_freed_memory
 from ...adapters.registry import resolve, versions
 from ...adapters.subject import Subject
 from ...spec.formats import DTYPES
 from ...spec.oracle.referee import engine_name
 from .. import __version__
 from ..environment import environment
-from ..memory import keep_freed_memory
 from ..output import OutputError, json_bytes, writable, write_or_explain
 from ..terminal.calibration import CalibrationBar, print_calibration
 from ..terminal.console import errors, output

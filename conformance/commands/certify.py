@@ -11,6 +11,8 @@ import click
 from .common import DTYPES, Failure
 from .report_options import report_options
 
+SECONDS = click.FloatRange(0, min_open=True)
+
 
 @click.command()
 @click.argument("targets", nargs=-1, required=True)
@@ -28,6 +30,13 @@ from .report_options import report_options
 @click.option("--part", "parts", multiple=True, help="Only: pairs, blocked, empty, short, vjp.  [default: all]")
 @click.option("--fraction", type=float, help="Enumerate a seeded sample of this fraction of the first scores.")
 @click.option("--checkpoint", type=click.Path(dir_okay=False), help="Save the sweep there, and go on from it.")
+@click.option("--in-process", is_flag=True, help="Call the subjects in the judging processes, not in workers.")
+@click.option("--python", type=click.Path(exists=True, dir_okay=False), help="Interpreter that runs the framework.")
+@click.option("--call-timeout", type=SECONDS, default=300.0, show_default=True, help="Seconds for one call.")
+@click.option("--subject-timeout", type=SECONDS, default=3600.0, show_default=True, help="For a subject's calls.")
+@click.option(
+    "--memory-limit", type=click.IntRange(1), help="MiB for a worker; default: three quarters of what is free."
+)
 @click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
 @report_options
 def certify(
@@ -44,6 +53,11 @@ def certify(
     parts: tuple[str, ...],
     fraction: float | None,
     checkpoint: str | None,
+    in_process: bool,
+    python: str | None,
+    call_timeout: float,
+    subject_timeout: float,
+    memory_limit: int | None,
     out: str | None,
     **files: str | None,
 ) -> None:
@@ -58,13 +72,13 @@ def certify(
     # The workers load what they need while this process does.
     with _executor(jobs, effort or "default", judged if sampled else ()) as executor:
         from ...adapters.errors import TargetError
+        from ...adapters.memory import keep_freed_memory
         from ..certificate import write
         from ..certification import Request, SuiteFault
         from ..certification import certify as run
         from ..environment import processors
         from ..exhaustive.checkpoint import CheckpointError
         from ..exhaustive.options import enumeration_of
-        from ..memory import keep_freed_memory
         from ..output import writable
         from ..reports.files import wanted
         from ..reports.outcome import Outcome
@@ -76,7 +90,22 @@ def certify(
         try:
             enumeration = enumeration_of(exhaustive, parts, fraction, checkpoint, jobs or processors(), effort is None)
             effort = effort or "default"
-            request = Request(targets, contract, require, specimens, judged, effort, seed, rounds, enumeration)
+            request = Request(
+                targets,
+                contract,
+                require,
+                specimens,
+                judged,
+                effort,
+                seed,
+                rounds,
+                enumeration,
+                in_process,
+                python,
+                call_timeout,
+                subject_timeout,
+                memory_limit,
+            )
             path = writable(out, "certificate")
             reports = wanted(**files)
         except ValueError as problem:

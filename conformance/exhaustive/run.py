@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...adapters.registry import resolve
+from ...adapters.remote import InProcess, Source
 from ...adapters.subject import Subject
 from ..runner import Policy
 from ..workers import Workers
@@ -27,6 +27,8 @@ from .piece import enumerate_piece
 
 EVERY = 5.0
 """Seconds between two checkpoints."""
+
+NOTHING = InProcess(())
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,7 @@ def run_sweeps(
     seed: int,
     results: Swept,
     *,
-    targets: Sequence[str] = (),
-    specimens: bool = False,
+    source: Source = NOTHING,
     given: bool = False,
 ) -> Generator[PieceDone, None, None]:
     """Enumerate every sweep and put what came out into ``results``, piece by piece in the order of enumeration.
@@ -85,7 +86,7 @@ def run_sweeps(
     With ``given`` the subjects are values that no name resolves to, and are called in this process.
     Raises CheckpointError for a checkpoint that cannot be continued or written.
     """
-    identity = identity_of(enumeration, targets, subjects, policy.contract, seed)
+    identity = identity_of(enumeration, source.targets, subjects, policy.contract, seed)
     path = None if enumeration.checkpoint is None else Path(enumeration.checkpoint).absolute()
     if path is not None:
         results.update(load(path, identity))
@@ -93,7 +94,6 @@ def run_sweeps(
     samples = {dtype: sample(dtype, enumeration.fraction, seed) for dtype in enumeration.dtypes}
     todo = sweeps_of(subjects, enumeration)
     total = sum(_rows(s, samples[s.dtype]) for s in todo)
-    names = tuple(targets), specimens
     resumed = done = sum(p.counts.rows for p in results.values())
     saved = time.monotonic()
     executor = nullcontext() if given or enumeration.jobs == 1 else Workers(enumeration.jobs, single=True)
@@ -105,7 +105,7 @@ def run_sweeps(
                 since = time.monotonic()
                 if progress.pieces and _over(sweep, policy, progress.counts):
                     pieces = pieces[: progress.pieces]
-                for counts in _counted(sweep, pieces[progress.pieces :], policy, pool, enumeration.jobs, names):
+                for counts in _counted(sweep, pieces[progress.pieces :], policy, pool, enumeration.jobs, source):
                     progress.counts.add(counts)
                     progress.pieces += 1
                     progress.seconds += time.monotonic() - since
@@ -139,7 +139,7 @@ def _counted(
     policy: Policy,
     pool: Executor | None,
     jobs: int,
-    names: tuple[tuple[str, ...], bool],
+    source: Source,
 ) -> Iterator[Counts]:
     """The counts of each piece, in order."""
     contract = policy.contract_of(sweep.subject)
@@ -150,7 +150,7 @@ def _counted(
     # A few pieces ahead, so that an interruption or a failing subject throws little away.
     waiting: deque[Future[Counts]] = deque()
     following = iter(pieces)
-    where = *names, sweep.subject.id, sweep.kind.key, sweep.dtype
+    where = source, sweep.subject.id, sweep.kind.key, sweep.dtype
     try:
         while True:
             for piece in islice(following, 2 * jobs - len(waiting)):
@@ -164,8 +164,7 @@ def _counted(
 
 
 def piece_by_name(
-    targets: tuple[str, ...],
-    specimens: bool,
+    source: Source,
     subject: str,
     kind: str,
     dtype: str,
@@ -173,12 +172,12 @@ def piece_by_name(
     contract: str,
 ) -> Counts:
     """:func:`enumerate_piece` for another process: subjects do not travel, their names do."""
-    return enumerate_piece(_resolved(targets, specimens)[subject], BY_KEY[kind], dtype, firsts, contract)
+    return enumerate_piece(_resolved(source)[subject], BY_KEY[kind], dtype, firsts, contract)
 
 
 @cache
-def _resolved(targets: tuple[str, ...], specimens: bool) -> dict[str, Subject]:
-    return {s.id: s for s in resolve(list(targets), specimens=specimens)}
+def _resolved(source: Source) -> dict[str, Subject]:
+    return {s.id: s for s in source.subjects if isinstance(s, Subject)}
 
 
 def _save(path: Path, identity: dict[str, object], results: Swept) -> None:

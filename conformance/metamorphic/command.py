@@ -40,8 +40,8 @@ def metamorphic(
     from rich.text import Text
 
     from ...adapters.errors import TargetError
+    from ...adapters.memory import keep_freed_memory
     from ..commands.common import Failure
-    from ..memory import keep_freed_memory
     from ..output import OutputError, json_bytes, writable, write_or_explain
     from ..terminal.console import errors, output
     from .report import print_report

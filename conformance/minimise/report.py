@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from ...adapters.errors import DIDS
 from ...adapters.subject import Subject
 from ...spec.batch import Batch
 from ...spec.contracts import contract
@@ -138,7 +139,7 @@ class _Shrinker:
             batch = None if case is None else case.build()
             if batch is None:
                 return None
-            order, trial.shift = copy_of(batch, worst.row)
+            order, trial.shift = _copy(batch, worst.row)
         none = np.zeros_like(worst.scores)
         own = worst.remark != JACOBIAN  # where every unit vector is tried in turn
         g = worst.cotangent if own and (both or worst.side == "cotangents") else none
@@ -148,6 +149,8 @@ class _Shrinker:
     def _raising(self, subject: Subject, f: Finding, sentence: str) -> Witness | None:
         """The smallest row that a call raises on, or answers unusably; None if it takes several rows."""
         method = sentence.removeprefix(f"{subject.id}.").partition(" ")[0]
+        if any(f" {did} on " in sentence for did in DIDS):
+            return None  # every try would cost a process, or minutes; the sentence names the shape
         same_kind = [c for c in self.cases.values() if c.dtype == f.dtype and f"batch {c.kind}" == f.family]
         if method not in subject.methods:
             return None
@@ -194,7 +197,7 @@ def _important(worst: Worst) -> Codes:
     return np.argsort(rank, kind="stable")
 
 
-def copy_of(batch: Batch, row: int) -> tuple[Codes, float]:
+def _copy(batch: Batch, row: int) -> tuple[Codes, float]:
     """Where each key of a row stands in its permuted copy, and by what its shifted copy is shifted."""
     keys = batch.shape[1]
     if "shift" in batch.relations:

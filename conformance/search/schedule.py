@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
+from ...adapters.remote import Source
 from ...adapters.subject import Subject
 from ...spec.oracle.audit import Audit
 from ..cases.build import SHORT
@@ -26,13 +27,12 @@ def searches(
     results: Results,
     *,
     executor: Executor | None = None,
-    targets: Sequence[str] = (),
-    specimens: bool = False,
+    source: Source | None = None,
 ) -> Iterator[Event]:
     """Search for every subject in every dtype, and add what comes out to ``results``.
 
     Each search starts from the worst rows that ``results`` holds when it is begun, and from random ones. With an
-    ``executor`` the subjects are resolved again from ``targets``, in its processes.
+    ``executor`` the subjects are resolved again from ``source``, in its processes.
     """
     size = SIZES["deep"]
     cases = [
@@ -45,13 +45,11 @@ def searches(
         if dtype in subject.dtypes
     ]  # fmt: skip
     by_id = {s.id: s for s in subjects}
-    futures = (
-        [executor.submit(climb_by_name, case, tuple(targets), specimens, policy) for case in cases] if executor else []
-    )
+    futures = [executor.submit(climb_by_name, case, source, policy) for case in cases] if executor and source else []
     try:
         for index, case in enumerate(cases):
             yield CaseStarted(case, index, len(cases))
-            found, audit = futures[index].result() if executor else climb(case, by_id[case.subject], policy)
+            found, audit = futures[index].result() if futures else climb(case, by_id[case.subject], policy)
             merge(results, found)
             yield CaseJudged(case, index, len(cases), audit)
     finally:
@@ -59,9 +57,9 @@ def searches(
             future.cancel()
 
 
-def climb_by_name(case: Climb, targets: tuple[str, ...], specimens: bool, policy: Policy) -> tuple[Results, Audit]:
+def climb_by_name(case: Climb, source: Source, policy: Policy) -> tuple[Results, Audit]:
     """:func:`~hardmask.conformance.search.climb` in another process: subjects do not travel, their names do."""
-    (subject,) = (s for s in resolved(targets, specimens) if s.id == case.subject)
+    (subject,) = (s for s in resolved(source) if s.id == case.subject)
     return climb(case, subject, policy)
 
 

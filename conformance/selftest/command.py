@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
+from ...adapters.memory import keep_freed_memory
 from ...spec.formats import DTYPES
 from ..environment import processors
-from ..memory import keep_freed_memory
 from ..output import json_bytes, writable, write_or_explain
 from ..suite_fault import SuiteFault
 from ..terminal.console import errors, output

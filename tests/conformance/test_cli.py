@@ -115,6 +115,7 @@ def test_the_certificate_holds_the_request(mine: Path, tmp_path: Path) -> None:
         "contract": "nan",
         "require": ["complete"],
         "exhaustive": None,
+        "in_process": False,
     }
     (record,) = certificate.subjects
     assert (record.contract, record.declared_contract, record.verdict) == ("nan", "zero", "fail")
@@ -184,7 +185,7 @@ def test_an_accident_inside_hardmask_exits_3_without_a_traceback(monkeypatch: py
 
 def test_an_interruption_writes_what_there_is(mine: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    result = smoke("numpy.softmax-where", f"{mine}:stopping", "--out", out)
+    result = smoke("numpy.softmax-where", f"{mine}:stopping", "--in-process", "--out", out)
     assert result.exit_code == 1
     assert "The run was interrupted" in result.stdout
     assert read(out).complete is False

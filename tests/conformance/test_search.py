@@ -12,6 +12,7 @@ import pytest
 
 from hardmask.adapters import resolve
 from hardmask.adapters.numpy_rows import softmax_where
+from hardmask.adapters.remote import InProcess
 from hardmask.adapters.subject import Subject
 from hardmask.conformance.cases import Case
 from hardmask.conformance.cases.build import SEARCHED
@@ -181,7 +182,7 @@ def test_an_executor_changes_nothing(good: Subject) -> None:
     list(searches([subject], ["float32"], 0, POLICY, alone))
     elsewhere: Results = {}
     with ThreadPoolExecutor(1) as executor:
-        list(searches([subject], ["float32"], 0, POLICY, elsewhere, executor=executor, targets=[subject.id]))
+        list(searches([subject], ["float32"], 0, POLICY, elsewhere, executor=executor, source=InProcess((subject.id,))))
     assert shares(alone) == shares(elsewhere)
 
 
