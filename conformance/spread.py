@@ -162,7 +162,7 @@ def quantiles(counts: Mapping[int, int], least: float, largest: float) -> dict[s
         for code, count in ordered:
             if below + count >= rank:
                 low, high = _interval(code, least, largest)
-                found[f"{percentage:g}"] = low + (high - low) * (rank - below) / count
+                found[f"{percentage:g}"] = low + (high - low) * ((rank - below) / count)
                 break
             below += count
     return found

@@ -16,7 +16,7 @@ from hardmask.conformance.certificate import fields
 from hardmask.conformance.certification import Request, certify
 from hardmask.conformance.document import Certificate, ErrorRecord
 from hardmask.conformance.pool import PoolByDtype
-from hardmask.conformance.spread import EDGES, Entries, Spread
+from hardmask.conformance.spread import EDGES, LARGEST, Entries, Spread, quantiles
 from hardmask.spec.formats import DTYPES, FORMATS
 from hardmask.spec.oracle.exact import Exact
 
@@ -175,3 +175,11 @@ def test_halves_are_measured_in_their_own_ulps() -> None:
     for record in certificate.errors:
         assert record.largest is not None
         assert record.largest < 0.51, "computed in float32, one rounding to bfloat16"
+
+
+def test_quantiles_of_enormous_errors_are_numbers() -> None:
+    """The outermost bin is as wide as the largest error; a true value of 5e-324 makes errors of 1e308 ULPs."""
+    last = len(EDGES) - 1
+    found = quantiles({-last: 40, 0: 5, last: 60}, -LARGEST, LARGEST)
+    assert all(-LARGEST <= value <= LARGEST for value in found.values())
+    assert list(found.values()) == sorted(found.values())
