@@ -14,6 +14,7 @@ from .commands.audit import audit
 from .commands.badge import badge
 from .commands.certify import certify
 from .commands.common import DTYPES, Failure
+from .commands.replay import replay
 from .commands.report import report
 from .commands.schema import schema
 from .commands.sign import sign
@@ -183,6 +184,7 @@ main.add_command(certify)
 main.add_command(metamorphic)
 main.add_command(fingerprint)
 main.add_command(report)
+main.add_command(replay)
 main.add_command(schema)
 main.add_command(sign)
 main.add_command(verify)

@@ -14,8 +14,8 @@ from ..promises import declared
 from ..runner import Policy
 from .calls import limit_of, takes
 from .checks import CHECKS, SERVED_BY
-from .judgement import AttentionTallies, WorstVector, count
-from .runner import AttentionResults
+from .judgement import AttentionTallies, AttentionTally, WorstVector, count
+from .runner import AttentionResults, count_faults
 from .smallest import smallest
 from .verdicts import confirmed
 from .view import AttentionView, Known
@@ -53,20 +53,29 @@ def _worst(results: AttentionResults, f: Finding, key: str) -> WorstVector | Non
     return tally.witnesses.get(f.diagnosis, tally.worst)
 
 
+def judged(subject: Attention, key: str, problem: Problem, policy: Policy) -> AttentionTally | None:
+    """What the checks of one declaration say of a problem; None where the subject does not take it, or nothing is said.
+
+    Relations to other problems and other paths are not asked.
+    """
+    if limit_of(subject, problem) or not takes(subject, problem):
+        return None
+    view = AttentionView(subject, contract(policy.contract_of(subject)), Known(problem), policy.required)
+    tallies: AttentionTallies = {}
+    count((o for check in CHECKS for o in check(view) if key in o.declarations), problem, tallies)
+    count_faults(view, tallies)
+    return tallies.get((key, problem.family))
+
+
 def _shrunk(subject: Attention, key: str, name: str, worst: WorstVector, policy: Policy) -> AttentionWitness | None:
-    def judged(problem: Problem) -> WorstVector | None:
-        if limit_of(subject, problem) or not takes(subject, problem):
-            return None
-        view = AttentionView(subject, contract(policy.contract_of(subject)), Known(problem), policy.required)
-        tallies: AttentionTallies = {}
-        count((o for check in CHECKS for o in check(view) if key in o.declarations), problem, tallies)
-        tally = tallies.get((key, problem.family))
+    def failing(problem: Problem) -> WorstVector | None:
+        tally = judged(subject, key, problem, policy)
         if tally is None or not tally.failed:
             return None
         return next(iter(tally.witnesses.values()), tally.worst)
 
-    if judged(worst.problem) is None:
+    if failing(worst.problem) is None:
         return None  # it fails beside another problem, or another path, only
-    least = smallest(worst.problem, lambda p: judged(p) is not None)
-    found = judged(least)
+    least = smallest(worst.problem, lambda p: failing(p) is not None)
+    found = failing(least)
     return None if found is None else confirmed(found, subject.id, name)

@@ -139,7 +139,7 @@ class _Shrinker:
             batch = None if case is None else case.build()
             if batch is None:
                 return None
-            order, trial.shift = _copy(batch, worst.row)
+            order, trial.shift = copy_of(batch, worst.row)
         none = np.zeros_like(worst.scores)
         own = worst.remark != JACOBIAN  # where every unit vector is tried in turn
         g = worst.cotangent if own and (both or worst.side == "cotangents") else none
@@ -197,7 +197,7 @@ def _important(worst: Worst) -> Codes:
     return np.argsort(rank, kind="stable")
 
 
-def _copy(batch: Batch, row: int) -> tuple[Codes, float]:
+def copy_of(batch: Batch, row: int) -> tuple[Codes, float]:
     """Where each key of a row stands in its permuted copy, and by what its shifted copy is shifted."""
     keys = batch.shape[1]
     if "shift" in batch.relations:

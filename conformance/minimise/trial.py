@@ -83,7 +83,7 @@ class CheckTrial:
         if not len(usable):
             return none
         self.left -= 1
-        batch, variant = self._batch(rows.take(usable[np.arange(size) % len(usable)]))
+        batch, variant = self.batch_of(rows.take(usable[np.arange(size) % len(usable)]))
         view = View(self.subject, self.contract, Truth(batch), self.required)
         outcome = self._outcome(view)
         if outcome is None:
@@ -132,7 +132,7 @@ class CheckTrial:
                 return outcome
         return None
 
-    def _batch(self, rows: Rows) -> tuple[Batch, np.ndarray]:
+    def batch_of(self, rows: Rows) -> tuple[Batch, np.ndarray]:
         """The batch that the check needs, and which variant each of its rows belongs to."""
         count, keys = rows.shape
         variant = np.arange(count)
