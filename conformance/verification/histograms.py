@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from ..document import Certificate, ErrorRecord
 from ..spread import bin_of
@@ -20,9 +21,28 @@ def check_histograms(certificate: Certificate, ledger: Ledger) -> None:
         seen.add(name)
         _histogram(e, where, ledger)
         ledger.checked["histograms: sums, edges, quantiles"] += 1
+    _judged(certificate, ledger)
     digests = [(o.subject, o.dtype, o.quantity, o.family) for o in certificate.outputs]
     ledger.expect(len(set(digests)) == len(digests), "outputs", "One output is listed twice.")
     ledger.checked["digests of outputs, each listed once"] += len(digests)
+
+
+def _judged(certificate: Certificate, ledger: Ledger) -> None:
+    """No more errors were counted than entries were judged, nor did more rows give them."""
+    entries: Counter[tuple[str, str, str]] = Counter()
+    rows: Counter[tuple[str, str, str]] = Counter()
+    for f in certificate.findings:
+        name = f.subject, f.declaration, f.dtype
+        entries[name] += f.elements
+        rows[name] += f.checked
+    for e in certificate.errors:
+        name = e.subject, e.declaration, e.dtype
+        where = f"errors ({e.subject} · {e.declaration} · {e.dtype})"
+        ledger.expect(
+            e.entries <= entries[name], where, f"{e.entries} errors, and {entries[name]} entries were judged."
+        )
+        ledger.expect(e.rows <= rows[name], where, f"{e.rows} rows, and {rows[name]} were judged.")
+        ledger.expect(0.0 <= e.effective_rows <= e.rows * (1.0 + CLOSE), where, "More rows count than there are.")
 
 
 def _histogram(e: ErrorRecord, where: str, ledger: Ledger) -> None:

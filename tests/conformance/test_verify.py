@@ -497,8 +497,8 @@ def test_rows_drawn_elsewhere_are_no_problem_and_are_told(content: Content) -> N
 
 
 GOOD = ErrorRecord(
-    subject="a.b",
-    declaration="d",
+    subject="test.off",
+    declaration="extension:row-sum",
     dtype="float32",
     entries=12,
     unusable=2,
@@ -521,6 +521,10 @@ def test_a_histogram_that_is_one_is_accepted(certificate: Certificate) -> None:
     ("changes", "sentence"),
     [
         ({"entries": 13}, "are not 13"),
+        ({"entries": 10**9}, "entries were judged"),
+        ({"rows": 10**9}, "1000000000 rows, and"),
+        ({"effective_rows": 4.0}, "More rows count than there are"),
+        ({"declaration": "extension:trust-me"}, "12 errors, and 0 entries were judged"),
         ({"counts": {"-0.5": 2, "0": 5, "0.3": 3}}, "'0.3' is no edge"),
         ({"counts": {"-0.5": 2, "0": 5, "much": 3}}, "'much' is no edge"),
         ({"least": -0.6}, "not in the lowest bin"),
