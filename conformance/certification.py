@@ -24,6 +24,7 @@ from .conclusion import conclusion
 from .document import Certificate, ErrorRecord, Measured, OutputRecord, SweepRecord
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
 from .finding import Finding
+from .gate.known import Gate
 from .minimise import minimised
 from .observed import observed
 from .records import certificate_of
@@ -34,6 +35,7 @@ from .verdicts import accuracies, findings
 if TYPE_CHECKING:
     from .attention.runner import AnyCase, AttentionResults
 
+NO_GATE = Gate()
 REQUIREMENTS = ("zero", "complete", "isolation", "allowed-nan-visible")
 
 
@@ -66,7 +68,8 @@ class Request:
     def __post_init__(self) -> None:
         if not self.targets:
             raise ValueError(
-                "Nothing to certify: name an adapter, a subject or a file. 'hardmask list' shows what there is."
+                "Nothing to certify: name an adapter, a subject or a file. 'hardmask list' shows what there is. "
+                "Or list 'targets' in hardmask.toml, or in [tool.hardmask] of pyproject.toml, here."
             )
         if self.contract is not None:
             contract(self.contract)
@@ -124,12 +127,14 @@ def certify(
     executor: Executor | None = None,
     subjects: Sequence[Anything] | None = None,
     minimise: bool = True,
+    gate: Gate = NO_GATE,
 ) -> Report:
     """Judge what the request names and return the report.
 
     ``listen`` hears every event of the run. ``executor``: any :class:`concurrent.futures.Executor`; without one the
     batches are judged in this process. ``subjects``: values to judge instead of the request's targets. ``minimise``:
-    shrink failing rows, in this process, to the smallest that still fail.
+    shrink failing rows, in this process, to the smallest that still fail. ``gate``: the deviations that let failures
+    pass.
 
     An interruption (Ctrl-C) ends the run early; the report holds what was judged until then.
 
@@ -253,6 +258,8 @@ def _certified(
     )
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}
+    if complete:
+        certificate = gate.applied(certificate)
     code, reason = conclusion(request, certificate, broken or "The run was interrupted")
     return Report(certificate, code, reason)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .document import Certificate
 from .finding import Finding
+from .gate.known import known_count, stale
 
 if TYPE_CHECKING:
     from .certification import Request
@@ -20,9 +21,13 @@ def conclusion(request: Request, certificate: Certificate, cut: str) -> tuple[in
             if request.enumeration.checkpoint is not None:
                 reason += " The same command goes on from the checkpoint."
         return 1, reason
-    bad = [s.id for s in certificate.subjects if s.verdict in ("error", "fail")]
+    open_failures = {f.subject for f in certificate.findings if f.verdict in ("error", "fail") and f.deviation is None}
+    bad = [s.id for s in certificate.subjects if s.id in open_failures]
+    sentences = stale(certificate.deviations)
     if bad:
-        return 1, f"Not certified: {', '.join(bad)}."
+        return 1, " ".join([f"Not certified: {', '.join(bad)}.", *sentences])
+    if sentences:
+        return 1, " ".join(["Not certified.", *sentences])
     by_cell: dict[tuple[str, str, str], list[Finding]] = {}
     for f in certificate.findings:
         by_cell.setdefault((f.subject, f.declaration, f.dtype), []).append(f)
@@ -30,7 +35,7 @@ def conclusion(request: Request, certificate: Certificate, cut: str) -> tuple[in
         judged = [f for f in cell if f.checked]
         if judged and all(f.verdict == "vacuous" for f in judged):
             return 1, f"Not certified: the budget of {subject} says nothing about {name} in {dtype}."
-    reached = {f.subject for f in certificate.findings if f.checked}
+    reached = {f.subject for f in certificate.findings if f.checked or f.deviation is not None}
     for s in certificate.subjects:
         if s.id not in reached:
             offered = ", ".join(s.dtypes) or "no dtype"
@@ -46,11 +51,15 @@ def conclusion(request: Request, certificate: Certificate, cut: str) -> tuple[in
             if f.verdict == "unsupported" and f.dtype in _offered(certificate, f.subject):
                 why = f.diagnosis.rstrip(".")
                 return 1, f"Not complete: {f.subject} was not judged on {f.declaration} in {f.dtype}: {why}."
+    known = known_count(certificate.deviations)
+    beyond = f", with {known} known deviation{'s' * (known > 1)}" if known else ""
     custom = [s.id for s in certificate.subjects if s.custom]
     if custom:
-        return 0, f"Certified, but under rounding models beyond the tiers: {', '.join(custom)}."
+        return 0, f"Certified{beyond}, but under rounding models beyond the tiers: {', '.join(custom)}."
     if not request.sampled:
-        return 0, "Certified, on the rows that were enumerated alone: every subject keeps what it declares."
+        return 0, f"Certified{beyond}, on the rows that were enumerated alone: every subject keeps what it declares."
+    if known:
+        return 0, f"Certified{beyond}: beyond {'them' if known > 1 else 'it'} every subject keeps what it declares."
     return 0, "Certified: every subject keeps what it declares."
 
 

@@ -156,12 +156,14 @@ class DeviationRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A recorded deviation and what became of it in this run.
 
     ``status``: ``used`` where it lets ``findings`` failures pass; else why the gate fails on it: ``expired``,
-    ``unmatched`` (it names nothing that was judged), ``fixed`` (what it names does not fail any more).
+    ``unmatched`` (it names nothing that was judged), ``fixed`` (what it names does not fail any more). Names may be
+    globs; an empty ``dtype`` or ``family`` means every one. A failure is counted under one deviation.
     """
 
     subject: str
     declaration: str
     dtype: str
+    family: str
     reason: str
     link: str
     expires: str

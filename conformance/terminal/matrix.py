@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...spec.attention.tiers import ladder as attention_ladder
 from ...spec.rounding import ladder
-from ..document import Certificate, Measured
+from ..document import Certificate, Measured, SubjectRecord
 from ..finding import Finding, Verdict, combine
 from ..measure import NONE
 
@@ -23,6 +23,11 @@ STYLES: dict[Verdict, str] = {
     "unsupported": "dim",
     "hypothesis-unmet": "dim",
 }
+
+KNOWN = "yellow"
+"""The style of failures that a recorded deviation lets pass."""
+
+FAILED = ("fail", "error")
 
 SHORT: dict[str, str] = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
@@ -48,13 +53,16 @@ def cell(findings: Sequence[Finding]) -> Text:
     """The combined verdict of some findings, the dtypes that are worse than the others, and the budget used.
 
     The budget used is the largest ``error / budget`` of any judged row; failures show how far beyond it they are.
+    Failures that are all recorded as deviations are ``known``.
     """
     verdict = combine(f.verdict for f in findings)
     if verdict in ("hypothesis-unmet", "unsupported"):
         return Text("–", style=STYLES[verdict])
     at_fault = [f for f in findings if f.verdict == verdict]
     ratios = [f.ratio for f in (at_fault if verdict == "fail" else findings) if f.ratio is not None]
-    text = verdict.upper() if verdict in ("fail", "error") else verdict
+    known = verdict in FAILED and all(f.deviation is not None for f in at_fault)
+    text = verdict.upper() if verdict in FAILED else verdict
+    text = f"known {verdict}" if known else text
     if verdict != "pass":
         dtypes = {f.dtype for f in at_fault}
         judged = {f.dtype for f in findings if f.checked or f.verdict == "error"}
@@ -62,7 +70,14 @@ def cell(findings: Sequence[Finding]) -> Text:
             text += " " + ",".join(SHORT[d] for d in SHORT if d in dtypes)
     if ratios and verdict in ("pass", "permitted", "fail", "vacuous"):
         text += f" {used(max(ratios))}"
-    return Text(text, style=STYLES[verdict])
+    return Text(text, style=KNOWN if known else STYLES[verdict])
+
+
+def _verdict(subject: SubjectRecord, open_failures: set[str]) -> Text:
+    """The verdict of a subject, and whether all its failures are known."""
+    if subject.verdict in FAILED and subject.id not in open_failures:
+        return Text(f"known {subject.verdict}", style=KNOWN)
+    return Text(subject.verdict.upper(), style=STYLES[subject.verdict])
 
 
 def kept(certificate: Certificate, subject: str) -> str:
@@ -122,6 +137,7 @@ def tables(certificate: Certificate, width: int = NAMES + COLUMNS * CELL) -> Ite
     by_cell: dict[tuple[str, str], list[Finding]] = {}
     for f in certificate.findings:
         by_cell.setdefault((f.declaration, f.subject), []).append(f)
+    open_failures = {f.subject for f in certificate.findings if f.verdict in FAILED and f.deviation is None}
     for adapter, operation in dict.fromkeys((s.adapter, s.operation) for s in certificate.subjects):
         mine = [s for s in certificate.subjects if (s.adapter, s.operation) == (adapter, operation)]
         named = {name for name, subject in by_cell if subject in {s.id for s in mine}}
@@ -137,5 +153,5 @@ def tables(certificate: Certificate, width: int = NAMES + COLUMNS * CELL) -> Ite
                 table.add_row(short_name(name), *(cell(by_cell.get((name, s.id), [])) for s in part))
             table.add_section()
             table.add_row("strongest tier that holds", *(Text(kept(certificate, s.id)) for s in part))
-            table.add_row("verdict", *(Text(s.verdict.upper(), style=STYLES[s.verdict]) for s in part))
+            table.add_row("verdict", *(_verdict(s, open_failures) for s in part))
             yield table

@@ -10,9 +10,10 @@ from rich.text import Text
 from ..certification import Report
 from ..finding import BEYOND, Finding
 from .accuracy import generosity, losses, searched
+from .known import known_deviations
 from .matrix import tables, used
 from .sweeps import sweep_notes, sweep_table
-from .witness import block, failures
+from .witness import block, grouped
 
 BLOCKS = 6
 """Failures shown in full per subject; the certificate holds the others."""
@@ -32,7 +33,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
     shown: dict[str, int] = {}
     hidden = 0
-    for group in failures(certificate):
+    for group in grouped(f for f in certificate.findings if f.deviation is None):
         subject = group[0].subject
         shown[subject] = shown.get(subject, 0) + 1
         if shown[subject] > BLOCKS:
@@ -42,6 +43,10 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
     if hidden:
         console.print(f"{hidden} more kinds of failure are in the certificate (--out FILE).\n")
+    if certificate.deviations:
+        for line in known_deviations(certificate):
+            console.print(Text(line), soft_wrap=True)
+        console.print()
     for text in (*losses(certificate), *searched(certificate), *generosity(certificate)):
         console.print(Text(text), soft_wrap=True)
         console.print()
