@@ -94,6 +94,7 @@ def refresh(page: Path) -> bool:
     """Rewrite a page in place; true when something changed."""
     old, names = page.read_text(), {"__name__": "__main__"}
     for name, code in files(page).items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(code)
 
     def block(found: re.Match[str]) -> str:

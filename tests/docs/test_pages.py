@@ -39,8 +39,9 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def files(page: Path) -> dict[str, str]:
-    """The files that a page shows: Python blocks whose first line is a comment with the name."""
-    named = [(re.match(r"# (\S+\.py)\n", code), code) for code in blocks(page, "python")]
+    """The files that a page shows: blocks whose first line is a comment with the name."""
+    shown = [code for kind in ("python", "toml", "yaml") for code in blocks(page, kind)]
+    named = [(re.match(r"# (\S+\.(?:py|toml|ya?ml))\n", code), code) for code in shown]
     return {name.group(1): code for name, code in named if name}
 
 
@@ -129,7 +130,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("page", executed(python=False), ids=lambda page: page.name)
 def test_the_commands_of_a_page_print_what_it_shows(page: Path) -> None:
     for name, code in files(page).items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(code)
+    configured = any(name.endswith(".toml") and "\neffort = " in code for name, code in files(page).items())
     exit_code = 0
     for command, shown in commands(page):
         if command == "echo $?":
@@ -139,7 +142,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path) -> None:
         if not shown:
             assert exit_code in (0, 1), (command, output)
             continue
-        sized = "--fraction" in command if "--exhaustive" in command else "--effort" in command
+        sized = "--fraction" in command if "--exhaustive" in command else configured or "--effort" in command
         assert "hardmask certify" not in command or sized, f"'{command}' must name the effort that it shows."
         line = missing(shown, output)
         assert line is None, f"'{command}' on {page.name} no longer prints: {line}\n{MEND}\nIt prints:\n{output}"
