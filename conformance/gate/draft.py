@@ -105,12 +105,11 @@ def _drafts(certificate: Certificate, day: date) -> Iterator[str]:
         cells.setdefault((f.subject, f.declaration, f.dtype), []).append(f)
     dtypes: dict[tuple[str, str, str], list[str]] = {}
     for (subject, name, dtype), mine in cells.items():
-        dtypes.setdefault((subject, mine[0].diagnosis if mine[0].verdict == "fail" else "error", name), []).append(
-            dtype
-        )
+        cause = mine[0].diagnosis if mine[0].verdict == "fail" else "error"
+        dtypes.setdefault((subject, cause, name), []).append(dtype)
     tables: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (subject, cause, name), where in dtypes.items():
-        tables.setdefault((subject, cause, tuple(where)), []).append(name)
+    for (subject, cause, name), failing in dtypes.items():
+        tables.setdefault((subject, cause, tuple(failing)), []).append(name)
     for (subject, _, where), names in tables.items():
         part = [cells[subject, name, dtype] for name in names for dtype in where]
         judged = {f.dtype for f in certificate.findings if f.subject == subject and (f.checked or f.verdict == "error")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..gate.known import known_count
 from .digest import Digest
 from .outcome import Outcome
 from .safe import line
@@ -22,7 +23,7 @@ def badge(outcome: Outcome, label: str = "hardmask") -> dict[str, Any]:
 def _said(outcome: Outcome) -> tuple[str, str]:
     certificate = outcome.certificate
     digest = Digest(certificate)
-    used = sum(d.status == "used" for d in certificate.deviations)
+    used = known_count(certificate.deviations)
     if not certificate.complete:
         return "incomplete", "lightgrey"
     if outcome.certified:

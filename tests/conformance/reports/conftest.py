@@ -87,7 +87,15 @@ def poisoned(found: Outcome) -> Outcome:
         errors=[replace(e, subject=names[e.subject], dtype=HOSTILE[0]) for e in certificate.errors],
         deviations=[
             DeviationRecord(
-                subject=text, declaration=text, dtype=text, reason=text, link=link, expires=text, status=s, findings=1
+                subject=text,
+                declaration=text,
+                dtype=text,
+                family=text,
+                reason=text,
+                link=link,
+                expires=text,
+                status=s,
+                findings=1,
             )
             for text, s in zip(HOSTILE, ("used", "expired", "unmatched", "fixed") * 3, strict=False)
         ],
@@ -108,6 +116,7 @@ def deviation(status: str, findings: int = 0) -> DeviationRecord:
         "subject": "numpy.replace-min",
         "declaration": "*",
         "dtype": "",
+        "family": "",
         "reason": "fixed upstream",
         "link": "https://example.org/1?a=b&c=d",
         "expires": "2027-01-31",
