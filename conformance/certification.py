@@ -150,7 +150,7 @@ def certify(
     if subjects is None:
         source = source_of(request.targets, specimens=request.specimens, options=request.workers)
     with closing(source):
-        return _certified(request, source, listen, executor, subjects, minimise, started)
+        return _certified(request, source, listen, executor, subjects, minimise, gate, started)
 
 
 def _certified(
@@ -160,6 +160,7 @@ def _certified(
     executor: Executor | None,
     subjects: Sequence[Anything] | None,
     minimise: bool,
+    gate: Gate,
     started: float,
 ) -> Report:
     given = list(source.subjects if subjects is None else subjects)
