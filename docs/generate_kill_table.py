@@ -1,5 +1,8 @@
-"""Write docs/kill-table.md from a self-test. Run ``python docs/generate_kill_table.py`` after changing a check, an
-input, a budget, a mutant or a variant; it takes some minutes."""
+"""Write docs/kill-table.md, and the summary of it that reports show, from a self-test.
+
+Run ``python docs/generate_kill_table.py`` after changing a check, an input, a budget, a mutant or a variant; it takes
+some minutes.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,14 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
+
+from hardmask.conformance.reports.kill_table import FILE, summarised
 from hardmask.conformance.selftest import SelfTest, selftest
 from hardmask.conformance.selftest.report import markdown
 
 PAGE = Path(__file__).with_name("kill-table.md")
+SUMMARY = Path(__file__).parents[1] / "conformance" / "reports" / FILE
 
 INTRODUCTION = """\
 # The kill table
@@ -57,4 +64,5 @@ if __name__ == "__main__":
     for fault in outcome.faults:
         print(fault, file=sys.stderr)
     PAGE.write_text(page(outcome), encoding="utf-8")
+    SUMMARY.write_bytes(msgspec.json.format(msgspec.json.encode(summarised(outcome))) + b"\n")
     sys.exit(outcome.exit_code)

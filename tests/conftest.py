@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FRAMEWORKS = ("torch", "jax", "flax", "onnxruntime")
 IN_CI = os.environ.get("CI", "").lower() in ("true", "1")
 
@@ -26,6 +28,17 @@ def require(framework: str) -> None:
             f"CI must test {framework}, and it is not installed. Run 'make test', which installs it.", pytrace=False
         )
     pytest.skip(f"{framework} is not installed; 'make test' installs it")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser; without one the test is skipped, and fails in CI."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        if IN_CI:
+            pytest.fail("CI must look at the pages in Chromium, and it is not installed.", pytrace=False)
+        pytest.skip("Chromium is not installed")
+    return found
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -10,6 +10,7 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FORMATS = {
+    "html": "Write a page (HTML) of its own, for people; '-' is standard output.",
     "junit": "Write a JUnit file, for a CI service; '-' is standard output.",
     "markdown": "Write a summary in Markdown; '-' is standard output.",
 }

@@ -58,6 +58,13 @@ def wanted(**files: str | None) -> list[Wanted]:
     return found
 
 
+def _html() -> tuple[str, Callable[[Outcome], bytes]]:
+    from .page.html import environment, html
+
+    environment()
+    return "HTML report", html
+
+
 def _junit() -> tuple[str, Callable[[Outcome], bytes]]:
     from .junit import junit
 
@@ -70,4 +77,4 @@ def _markdown() -> tuple[str, Callable[[Outcome], bytes]]:
     return "Markdown report", lambda outcome: markdown(outcome).encode()
 
 
-_KINDS = {"junit": _junit, "markdown": _markdown}
+_KINDS = {"html": _html, "junit": _junit, "markdown": _markdown}

@@ -81,7 +81,7 @@ def _clearness(f: Finding) -> tuple[float, ...]:
     shown = f.minimal or f.witness
     keys = shown.keys if shown is not None else 0
     scores = shown.scores if shown is not None and shown.scores else []
-    plain = sum(abs(float.fromhex(s)) > 100.0 or "n" in s for s in scores)
+    plain = sum(map(_far, scores))
     specific = next((i for i, name in enumerate(SPECIFIC) if f.declaration.endswith(name)), len(SPECIFIC))
     return (
         float(f.minimal is None and f.smallest is None),
@@ -91,6 +91,13 @@ def _clearness(f: Finding) -> tuple[float, ...]:
         float(plain),
         -(f.ratio or 0.0),
     )
+
+
+def _far(score: str) -> bool:
+    try:
+        return not abs(float.fromhex(score)) <= 100.0
+    except OverflowError:  # in a file that hardmask did not write
+        return True
 
 
 def block(group: Sequence[Finding], certificate: Certificate) -> str:
@@ -103,8 +110,8 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
     f = group[0]
     entry = declarations[f.declaration]
     lines = [f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"]
-    hint = _hint(f)
-    lines.append(f"  diagnosis  {f.diagnosis}" + (f": {hint}" if hint else ""))
+    meaning = hint(f)
+    lines.append(f"  diagnosis  {f.diagnosis}" + (f": {meaning}" if meaning else ""))
     if f.verdict != "error":
         lines.append(f"  theorem    {entry['statement']}")
         lines.append(f"  in words   {entry['plain']}")
@@ -114,7 +121,7 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
     if f.attention is not None:
         lines += problem(f.smallest or f.attention, smallest=f.smallest is not None)
     if f.verdict == "fail":
-        lines.append(f"  error      {_amount(f)}")
+        lines.append(f"  error      {amount(f)}")
         what = "rows" if f.attention is None else "vectors"
         lines.append(f"  {what:<10} {f.failed} of {f.checked} failed in this family; tier {f.tier}")
     others = sorted({short_name(g.declaration) for g in group} - {short_name(f.declaration)})
@@ -127,7 +134,8 @@ def text(group: Sequence[Finding], declarations: Mapping[str, Mapping[str, str]]
     return "\n".join(lines)
 
 
-def _hint(f: Finding) -> str | None:
+def hint(f: Finding) -> str | None:
+    """What the diagnosis of a finding usually means, in a sentence; None where it speaks for itself."""
     w = f.minimal or f.witness
     if f.diagnosis != "NaN" or w is None or w.mask is None or w.scores is None:
         return HINTS.get(f.diagnosis)
@@ -137,7 +145,8 @@ def _hint(f: Finding) -> str | None:
     return NAN_HINTS["let through" if any("n" in s for s in blocked) else "overflow"]
 
 
-def _amount(f: Finding) -> str:
+def amount(f: Finding) -> str:
+    """How large the error of the row that is shown is, in words."""
     error, budget = f.error, f.budget
     if least := f.minimal or f.smallest:
         error, budget = least.error, least.budget

@@ -10,6 +10,7 @@ import pytest
 
 from hardmask.conformance.attention.mutants import attention_mutants, attention_variants
 from hardmask.conformance.mutants import mutants, variants
+from hardmask.conformance.reports.kill_table import kill_table, summarised
 from hardmask.conformance.selftest import selftest
 from hardmask.conformance.selftest.letters import LETTERS
 from hardmask.conformance.selftest.report import ABSENT, SURVIVOR, mark
@@ -85,3 +86,26 @@ def test_a_kind_of_fault_is_caught_by_the_theorem_that_it_breaks(kind: str) -> N
     for mutant in mine:
         for cell in TABLE[mutant.name][1]:
             assert cell == ABSENT or set(EXPECTED[kind]) & set(cell), mutant.name
+
+
+def test_the_summary_that_reports_show_is_that_of_the_page() -> None:
+    summary = kill_table()
+    assert summary.summary in PAGE, MEND
+    sections = {part.partition("\n")[0]: part for part in PAGE.partition("### Survivors")[0].split("### Mutants: ")[1:]}
+    marks = {
+        name: [cell.strip() for _, _, cells in ROW.findall(part) for cell in cells.split("|") if cell.strip()]
+        for name, part in sections.items()
+    }
+    assert {kind.name: (kind.run, kind.run - kind.caught) for kind in summary.kinds} == {
+        name: (len(mine), mine.count(SURVIVOR)) for name, mine in marks.items()
+    }, MEND
+    assert sorted(summary.survivors) == sorted(
+        f"{name_of(m)} in {dtype}" for m in MUTANTS for dtype in m.survivors if dtype in m.subject.dtypes
+    ), MEND
+
+
+def test_a_summary_counts_the_cells_of_its_self_test() -> None:
+    result = selftest(["eps-1e-6", "eps-1e-12"], dtypes=["float32"])
+    summary = summarised(result)
+    assert (summary.run, summary.caught, summary.survivors) == (2, 1, ["eps-1e-12 in float32"])
+    assert summary.summary == result.summary

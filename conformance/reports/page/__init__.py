@@ -1,0 +1,5 @@
+"""A certificate as one HTML page."""
+
+from .html import html
+
+__all__ = ["html"]
