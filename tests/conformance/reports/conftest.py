@@ -134,6 +134,7 @@ def histogram(subject: str, declaration: str) -> ErrorRecord:
         entries=1111,
         unusable=1,
         rows=70,
+        effective_rows=70.0,
         least=-0.4,
         largest=1.7,
         counts={"-0.5": 10, "-0.25": 100, "0": 600, "0.25": 300, "0.5": 90, "2": 10},
