@@ -60,8 +60,8 @@ def _width(record: ErrorRecord) -> tuple[float, int]:
 def picture(record: ErrorRecord) -> Picture | None:
     """The picture of one record; None where its bins have no numbers for names.
 
-    >>> record = ErrorRecord(subject="s", declaration="d", dtype="float32", entries=3, unusable=0, rows=1, effective_rows=1.0,
-    ...                      least=0.0, largest=0.5, counts={"0": 2, "0.5": 1}, quantiles={})
+    >>> record = ErrorRecord(subject="s", declaration="d", dtype="float32", entries=3, unusable=0, rows=1,
+    ...                      effective_rows=1.0, least=0.0, largest=0.5, counts={"0": 2, "0.5": 1}, quantiles={})
     >>> picture(record).text
     '3 entries of 1 row, from 0 to 0.5 ULP; 2 exact'
     """
