@@ -14,6 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .errors import printable
+
+LONGEST = 4000
+"""Characters of one fact, at most."""
+
 TINY = np.float32(1e-40)
 """A subnormal number: 0 where the processor flushes such numbers."""
 
@@ -39,7 +44,7 @@ def builds(names: Iterable[str]) -> dict[str, dict[str, str]]:
 def _told(tell: Callable[[Any], Any], module: ModuleType) -> str | None:
     with suppress(Exception):  # an older or a newer release may not have the attribute
         answer = tell(module)
-        return None if answer is None else " ".join(str(answer).split())
+        return None if answer is None else printable(" ".join(str(answer).split()), LONGEST)
     return None
 
 

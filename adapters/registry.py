@@ -151,17 +151,21 @@ def versions(subjects: Iterable[Anything]) -> dict[str, str]:
     For a user's own subject: of every built-in framework that is installed, since nothing tells which of them it uses,
     and what this process has imported depends on how the work is dealt out. Imports nothing.
     """
+    return {dist: found for dist in reported(subjects) if (found := _version(dist)) is not None}
+
+
+def reported(subjects: Iterable[Anything]) -> list[str]:
+    """The distributions that tell what the subjects run on, installed or not, sorted; see :func:`versions`."""
     known = adapters()
-    result: dict[str, str] = {}
+    found: set[str] = set()
     for name in {subject.adapter for subject in subjects}:
         if name not in known:
-            reports = [dist for a in BUILT_IN for dist in a.reports]
+            found.update(dist for a in BUILT_IN for dist in a.reports)
         elif (entry := known[name].entry) is not None:
-            reports = [entry.dist.name] if entry.dist is not None else []
+            found.update([entry.dist.name] if entry.dist is not None else [])
         else:
-            reports = list(known[name].reports)
-        result.update({dist: found for dist in reports if (found := _version(dist)) is not None})
-    return dict(sorted(result.items()))
+            found.update(known[name].reports)
+    return sorted(found)
 
 
 def resolve(targets: Sequence[str], *, specimens: bool = False) -> list[Subject]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..adapters.attention import Attention
 from ..adapters.registry import Anything
-from ..adapters.remote import POSSIBLE, InProcess, InWorkers, Options, Source, source_of
+from ..adapters.remote import POSSIBLE, InProcess, Options, Source, source_of
 from ..adapters.remote.options import CALL_TIMEOUT, SUBJECT_TIMEOUT
 from ..adapters.subject import Subject
 from ..spec.contracts import contract
@@ -24,6 +24,7 @@ from .conclusion import conclusion
 from .document import Certificate, ErrorRecord, Measured, OutputRecord, SweepRecord
 from .exhaustive import Enumeration, PieceDone, Swept, run_sweeps, sweep_findings
 from .finding import Finding
+from .frameworks import Frameworks
 from .gate.known import Gate
 from .minimise import minimised
 from .observed import observed
@@ -164,6 +165,7 @@ def _certified(
     started: float,
 ) -> Report:
     given = list(source.subjects if subjects is None else subjects)
+    frameworks = Frameworks.of(given, source)
     chosen = [s for s in given if isinstance(s, Subject)]
     attentions = [s for s in given if isinstance(s, Attention)]
     planned = plan(request.effort, request.seed, request.dtypes, request.rounds) if request.sampled else []
@@ -255,7 +257,7 @@ def _certified(
         audit,
         complete,
         started,
-        source if isinstance(source, InWorkers) and subjects is None else None,
+        frameworks,
     )
     if swept:
         certificate.times["sweeps"] = {name: round(progress.seconds, 3) for name, progress in swept.items()}

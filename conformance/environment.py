@@ -16,9 +16,8 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def environment(frameworks: dict[str, str], referee: str, python: str | None = None) -> dict[str, Any]:
-    """Versions, platform and the knobs that change results; ``python``: the version that runs the frameworks, if it is
-    not this process that does."""
+def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
+    """Versions, platform and the knobs that change results."""
     libraries = {}
     for name in OWN:
         try:
@@ -41,7 +40,6 @@ def environment(frameworks: dict[str, str], referee: str, python: str | None = N
         "machine": platform.machine(),
         "byteorder": sys.byteorder,
         "processors": os.cpu_count(),
-        "framework_python": python or platform.python_version(),
         "frameworks": dict(sorted(frameworks.items())),
         "libraries": libraries,
         "referee": referee,

@@ -10,8 +10,7 @@ import msgspec
 
 from ..adapters.attention import Attention
 from ..adapters.errors import said
-from ..adapters.registry import Anything, versions
-from ..adapters.remote import InWorkers
+from ..adapters.registry import Anything
 from ..adapters.subject import Subject
 from ..spec.oracle.audit import Audit
 from ..spec.oracle.referee import engine_name
@@ -30,6 +29,7 @@ from .document import (
 )
 from .environment import environment
 from .finding import Finding, combine, identity
+from .frameworks import Frameworks
 from .promises import declared
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def certificate_of(
     audit: Audit,
     complete: bool,
     started: float,
-    source: InWorkers | None = None,
+    frameworks: Frameworks,
 ) -> Certificate:
-    """The certificate of a run, sealed. ``source``: where the subjects run, None for this process."""
+    """The certificate of a run, sealed."""
     served = dict(SERVED_BY) if any(isinstance(s, Subject) for s in subjects) else {}
     if any(isinstance(s, Attention) for s in subjects):
         from .attention.checks import SERVED_BY as FURTHER
@@ -98,11 +98,7 @@ def certificate_of(
         Certificate(
             schema=SCHEMA,
             hardmask=__version__,
-            environment=environment(
-                versions(subjects) if source is None else source.versions,
-                engine_name(),
-                None if source is None else source.python,
-            ),
+            environment={**environment(frameworks.versions, engine_name()), **frameworks.record},
             seed=request.seed,
             request={
                 "targets": list(request.targets),
@@ -113,7 +109,7 @@ def certificate_of(
                 "contract": request.contract,
                 "require": list(request.require),
                 "exhaustive": None if request.enumeration is None else request.enumeration.record,
-                "in_process": source is None,
+                "in_process": frameworks.in_process,
             },
             complete=complete,
             digest="",

@@ -63,6 +63,16 @@ class InWorkers:
         return dict(sorted(found.items()))
 
     @property
+    def builds(self) -> dict[str, dict[str, str]]:
+        """The builds and settings of what they run on, as their processes tell them (:mod:`hardmask.adapters.builds`).
+        Each worker has loaded what it runs, so two that name one framework tell the same."""
+        found: dict[str, dict[str, str]] = {}
+        for part in json.loads(self.described):
+            for name, facts in part["builds"].items():
+                found[printable(name)] = {printable(key): printable(str(text)) for key, text in facts.items()}
+        return dict(sorted(found.items()))
+
+    @property
     def python(self) -> str:
         """The version of the workers' interpreter."""
         return str(json.loads(self.described)[0]["python"])
@@ -95,12 +105,15 @@ def source_of(targets: Sequence[str], *, specimens: bool = False, options: Optio
         try:
             chosen = dict(zip(mine, found["chosen"], strict=True))
             subjects = {s["fields"]["id"]: s for s in found["subjects"]}
-            known = {"versions": {k: dict(v) for k, v in found["versions"].items()}, "python": str(found["python"])}
+            facts = {name: {k: dict(v) for k, v in found[name].items()} for name in ("versions", "builds")}
+            python = str(found["python"])
         except (KeyError, TypeError, ValueError, AttributeError):
             raise TargetError(
                 f"A worker for {', '.join(mine)} described its subjects in a way that cannot be."
             ) from None
-        described.append({"key": key, "targets": mine, "chosen": chosen, "subjects": subjects, **known})
+        described.append(
+            {"key": key, "targets": mine, "chosen": chosen, "subjects": subjects, "python": python, **facts}
+        )
     source = InWorkers(tuple(targets), specimens, options, json.dumps(described))
     _proxies(source)
     return source

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..attention import Attention
+from ..builds import builds
 from ..errors import TargetError, said
 from ..memory import keep_freed_memory
-from ..registry import Anything, one_name_twice, owners, resolve_within, versions
+from ..registry import Anything, one_name_twice, owners, reported, resolve_within, versions
 from .answers import encoded
 from .describe import described, possible
 from .frames import PREFIX, Bytes, FrameError, Payload, array_of, buffer, frame, header_of, prefix_of
@@ -95,6 +96,7 @@ class Session:
             "chosen": chosen,
             "subjects": [described(s) for s in self.subjects.values()],
             "versions": {id: versions([s]) for id, s in _one_of_each(self.subjects.values())},
+            "builds": builds(reported(self.subjects.values())),
         }
 
     def _call(self, header: dict[str, Any], payload: Bytes, reply: Payload) -> dict[str, Any]:
