@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ..builds import LONGEST
 from ..errors import TargetError, printable
 from ..registry import Anything, nothing_matches, one_name_twice, owners, resolve_all
 from .options import Options
@@ -69,7 +70,7 @@ class InWorkers:
         found: dict[str, dict[str, str]] = {}
         for part in json.loads(self.described):
             for name, facts in part["builds"].items():
-                found[printable(name)] = {printable(key): printable(str(text)) for key, text in facts.items()}
+                found[printable(name)] = {printable(key): printable(str(text), LONGEST) for key, text in facts.items()}
         return dict(sorted(found.items()))
 
     @property

@@ -139,7 +139,10 @@ def test_what_is_no_answer_is_said_as_in_process(name: str) -> None:
     here = certify(Request((f"{BACKENDS}:with_{name}",), dtypes=("float32",), effort="smoke"))
     there = hostile(name)
     assert errors(there, f"bad.{name}")
-    assert content(there) == content(here)
+    mine, its = content(there), content(here)
+    for whole in (mine, its):
+        del whole["environment"]["builds"]  # this process may have loaded frameworks that the worker has not
+    assert mine == its
 
 
 def test_attention_that_dies_or_writes_over_its_arguments_is_at_fault() -> None:
