@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,7 @@ def _in_two(
     """Two certificates from two interpreters."""
     if len(pythons) != 2:
         raise Failure("Name two interpreters with --python: the old one, then the new one.")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as certify does
     from ...adapters.memory import keep_freed_memory
     from ..certification import Request, SuiteFault
     from ..terminal.console import errors

@@ -87,7 +87,7 @@ def certify(
     judged = ask.values["dtypes"]
     sampled = not exhaustive or effort is not None
     # The workers load what they need while this process does.
-    with _executor(jobs, ask.values["effort"], judged if sampled else ()) as executor:
+    with executor(jobs, ask.values["effort"], judged if sampled else ()) as pool:
         from ...adapters.errors import TargetError
         from ...adapters.memory import keep_freed_memory
         from ..certificate import write
@@ -124,7 +124,7 @@ def certify(
             raise Failure(str(problem)) from None
         try:
             with ProgressBar(errors()) as bar:
-                report = run(request, listen=bar, executor=executor, gate=ask.gate)
+                report = run(request, listen=bar, executor=pool, gate=ask.gate)
         except (TargetError, CheckpointError) as problem:
             raise Failure(str(problem)) from None
         except SuiteFault as fault:
@@ -159,7 +159,7 @@ def certify(
         sys.exit(report.exit_code)
 
 
-def _executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
+def executor(jobs: int | None, effort: str, dtypes: tuple[str, ...]) -> Any:
     """Worker processes, or nothing where starting them takes longer than they save."""
     from contextlib import nullcontext
 
