@@ -50,8 +50,8 @@ UPGRADES = (
         ("onnxruntime==1.24.4", "onnx==1.23.2"),
         ("onnxruntime==1.32.0", "onnx==1.23.2"),
         ("onnx",),
-        "A query that may see nothing gave the mean of all values, or NaN where the mask was a bias of −∞; now it gives "
-        "zeros. Nothing but the outputs of such queries changed, not by a bit.",
+        "A query that may see nothing gave the mean of all values, or NaN where the mask was a bias of −∞; now it "
+        "gives zeros. Nothing but the outputs of such queries changed, not by a bit.",
     ),
     Upgrade(
         "NumPy",

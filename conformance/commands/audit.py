@@ -34,7 +34,13 @@ LEVELS = ("verdict", "policy", "distribution", "bits")
     type=click.Path(dir_okay=False, writable=True),
     help="Write the page (Markdown) to a file.",
 )
-@click.option("--python", "pythons", multiple=True, help="Run TARGET in this interpreter: twice, the old one first.")
+@click.option(
+    "--python",
+    "pythons",
+    type=click.Path(exists=True, dir_okay=False),
+    multiple=True,
+    help="Run TARGET in this interpreter: twice, the old one first.",
+)
 @click.option("--dtype", "dtypes", multiple=True, help=f"Restrict to a dtype. One of: {', '.join(DTYPES)}.")
 @click.option("--effort", help="smoke, default or deep.  [default: default]")
 @click.option("--seed", type=click.IntRange(0), help="Seed of all random rows.  [default: 0]")

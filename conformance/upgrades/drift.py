@@ -10,7 +10,7 @@ of the rows, which is another one in every family, enters.
 Over all ``c`` edges, for the signed errors and for their sizes, and over both samples, the union bound gives: two
 samples of one distribution are further apart than ``t(n) + t(m)`` with a probability of at most ``α``, where ``t(n) =
 sqrt(ln(4 c / α) / (2 n))``. For entries that are independent and alike, the inequality of Dvoretzky, Kiefer and
-Wolfowitz with Massart's constant would save the ``c``, about an eighth of the threshold; for rows that are neither it
+Wolfowitz with Massart's constant would save the ``c``, about a sixth of the threshold; for rows that are neither it
 does not hold as it stands. Bonferroni divides the level of a whole comparison by the number of records compared. The
 bound does not need the two samples to be independent of each other, so it also holds where both runs judged the same
 rows: then it is wider than it would have to be.

@@ -131,7 +131,7 @@ def test_hostile_text_is_printed_as_text(audit: object) -> None:
         (["good.json", "other.json"], "no subject in common"),
         (["good.json", "good.json", "--json", "no/such/c.json"], "its folder is not there"),
         (["good.json", "good.json", "--fail-on", "taste"], "taste"),
-        (["good.json"], "Missing argument"),
+        (["good.json"], "compares two certificates, and 1 is named"),
     ],
 )
 def test_a_request_that_is_wrong_gets_a_sentence(
