@@ -11,6 +11,7 @@ from pathlib import Path
 from ..certificate import write
 from ..certification import Request, certify
 from ..document import Certificate
+from ..exhaustive import PieceDone
 from ..output import OutputError
 from ..runner import Event
 
@@ -23,7 +24,7 @@ def in_both(
     pythons: tuple[str, str],
     *,
     executor: Callable[[], AbstractContextManager[Executor | None]],
-    listen: Callable[[Event], None] = lambda event: None,
+    listen: Callable[[Event | PieceDone], None] = lambda event: None,
     folder: Path | None = None,
 ) -> tuple[Certificate, Certificate]:
     """The certificates of one request in two interpreters; the oracle and the checks are those of this process.
