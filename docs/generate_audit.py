@@ -10,11 +10,13 @@ large, and which one pip installs depends on the platform.
 from __future__ import annotations
 
 import platform
+import shlex
 import subprocess
 import sys
 import venv
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 
 HERE = Path(__file__).parent
 PAGE = HERE / "audit-frameworks.md"
@@ -40,7 +42,7 @@ UPGRADES = (
         "JAX",
         ("jax==0.6.2",),
         ("jax==0.10.2",),
-        ("jax",),
+        ("jax.dot_product_attention*",),
         "No theorem is violated that was not violated before. Appending blocked keys used to leave the bits of the "
         "output as they were, and does not any more: whoever relies on attention not to depend on the padding, bit for "
         "bit, learns it here.",
@@ -51,14 +53,14 @@ UPGRADES = (
         ("onnxruntime==1.32.0", "onnx==1.23.2"),
         ("onnx",),
         "A query that may see nothing gave the mean of all values, or NaN where the mask was a bias of −∞; now it "
-        "gives zeros. Nothing but the outputs of such queries changed, not by a bit.",
+        "gives zeros. Of the bits, those of such queries alone are other ones.",
     ),
     Upgrade(
         "NumPy",
         ("numpy==2.0.0", "ml_dtypes"),
         ("numpy==2.4.6", "ml_dtypes"),
         ("numpy",),
-        "Four minor releases, and hardly a bit.",
+        "Four minor releases, and not a bit of float32 on these rows.",
     ),
     Upgrade(
         "PyTorch",
@@ -114,11 +116,11 @@ def section(folder: Path, upgrade: Upgrade) -> str:
     if run.returncode not in (0, 1):
         raise SystemExit(run.stderr)
     old, new = (wanted[0].replace("==", " ") for wanted in (upgrade.old, upgrade.new))
-    shown = " ".join(command).replace(f"{folder}/", "")
+    shown = shlex.join(command).replace(f"{folder}/", "")
     return f"""
 ## {upgrade.title}: {old} → {new}
 
-{upgrade.remark}
+{fill(upgrade.remark, 120)}
 
 ```text
 $ hardmask audit {shown}
