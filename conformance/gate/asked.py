@@ -11,6 +11,7 @@ from .configuration import DTYPES, Configuration
 from .rule import Rule
 
 if TYPE_CHECKING:
+    from ..certification import Request
     from .known import Gate
 
 
@@ -33,6 +34,16 @@ class Asked:
         from .known import Gate
 
         return Gate(self.rules, self.restricted, self.partial)
+
+    def request(self) -> Request:
+        """The request, with subjects in workers of their own where the system has them, as on the command line.
+
+        Raises ValueError, with a sentence.
+        """
+        from ...adapters.remote import POSSIBLE
+        from ..certification import Request
+
+        return Request(**self.values, in_process=not POSSIBLE)
 
     def checked(self) -> None:
         """Have the values of the file checked. Raises ConfigurationError."""
