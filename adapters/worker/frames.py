@@ -15,6 +15,7 @@ import ctypes
 import json
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Payload:
 
         An array of a dtype that no subject may return is described only.
         """
-        name = array.dtype.name
+        name = _name(array.dtype)
         if name not in PLAIN or array.ndim > RANK:
             return {"odd": name if name.startswith(("bfloat", "float8")) else array.dtype.str, "shape": array.shape}
         low, high = _range(array)
@@ -160,6 +161,11 @@ def array_of(spec: Any, payload: Bytes) -> Array:
     if spec.get("write") is not True:
         array.flags.writeable = False
     return array
+
+
+@cache
+def _name(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which NumPy works out anew each time
 
 
 def _range(array: Array) -> tuple[int, int]:
