@@ -15,7 +15,7 @@ from ..kill_table import kill_table
 from ..outcome import Outcome
 from ..reproduce import command_of
 from ..safe import line, safe, web_link
-from .histogram import Picture, worst_of_each
+from .histogram import Picture, pictures_of
 from .witness import Problem, Row, problem_of, row_of
 
 SUBJECTS, BLOCKS, ALL_BLOCKS, IDS, CLOSEST, REASONS = 200, 6, 60, 40, 12, 60
@@ -318,8 +318,8 @@ class Page:
 
     @cached_property
     def pictures(self) -> list[tuple[str, list[Picture]]]:
-        """For each subject the histograms of its errors: in each dtype that of the theorem with the widest errors."""
-        return worst_of_each(self.certificate.errors, [s.id for s in self.subjects])
+        """For each subject the histograms of its errors."""
+        return pictures_of(self.certificate.errors, [s.id for s in self.subjects], self.digest.declarations)
 
     @cached_property
     def unjudged(self) -> list[tuple[str, list[str], int]]:

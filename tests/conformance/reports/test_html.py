@@ -182,6 +182,8 @@ def test_the_histograms_are_pictures_with_their_numbers(failing: Outcome) -> Non
     for figure in figures:
         path = next(p for p in figure.iter("path") if p.get("class") == "bars")
         assert path.get("d", "").count("M") == 6
+        assert [label.text for label in figure.iter("text")] == ["-1", "0", "1"]
+        assert "1 %: -0.3 · 50 %: 0 · 99 %: 0.5" in text_of(figure)
         assert "1,111 entries of 70 rows, from -0.4 to 1.7 ULP; 600 exact; 1 not finite" in text_of(figure)
 
 
