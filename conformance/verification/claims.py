@@ -11,7 +11,7 @@ import numpy as np
 
 from ...spec.batch import Floats
 from ...spec.declaration import Declaration
-from ...spec.formats import DTYPES
+from ...spec.formats import DTYPES, FORMATS
 from ...spec.rounding import ladder
 from ..document import Certificate, SubjectRecord
 from ..finding import AttentionWitness, Finding, Verdict, Witness
@@ -20,6 +20,10 @@ from ..promises import PROMISES
 CLOSE = 1e-6
 """Relative difference up to which a recorded error or budget counts as the recomputed one: they are evaluated in
 float64, on another machine, and an error is rounded outwards by nothing."""
+
+
+A_FEW = 8.0
+"""Units in the last place by which a drawn number may differ on another processor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +128,21 @@ def close(a: float, b: float, beside: float = 0.0) -> bool:
     (True, False)
     """
     return a == b or abs(a - b) <= CLOSE * max(abs(a), abs(b), beside)
+
+
+def near(a: Floats, b: Floats, dtype: str) -> bool:
+    """Whether numbers differ by a few units in the last place of a format at most: logarithms depend on the processor.
+
+    >>> one = np.array([1.0, np.nan])
+    >>> near(one, one + 2.0**-23, "float32"), near(one, one + 2.0**-10, "float32")
+    (True, False)
+    """
+    form = FORMATS[dtype]
+    with np.errstate(invalid="ignore"):
+        size = np.where(np.isfinite(a) & np.isfinite(b), np.maximum(np.abs(a), np.abs(b)), 0.0)
+        step = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 1, form.emin) - form.precision + 1)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= A_FEW * step)
+    return bool(same.all())
 
 
 def finite(x: float | None) -> bool:
