@@ -76,10 +76,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a process of pytest-xdist where to share what was judged."""
+    """Tell a process of pytest-xdist where to share what was judged. Raises UsageError for targets that are not there:
+    from within such a process it would end in a traceback."""
     config = node.config
     if _asked in config.stash:
         if _folder not in config.stash:
+            from .gate.session import Run
+
+            try:
+                Run(config.stash[_asked]).declarations()
+            except ValueError as problem:
+                raise pytest.UsageError(str(problem)) from None
             config.stash[_folder] = tempfile.mkdtemp(prefix="hardmask-pytest-")
         node.workerinput[FOLDER] = config.stash[_folder]
 

@@ -144,6 +144,7 @@ def test_an_error_is_an_error_of_the_test(session: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (("--hardmask", "nunpy", "-n", "1"), "There is no target 'nunpy'. Did you mean 'numpy'?"),
         (("--hardmask", "nunpy"), "There is no target 'nunpy'. Did you mean 'numpy'?"),
         (("--hardmask", "numpy", "--hardmask-effort", "heroic"), "There is no effort 'heroic'."),
         (("--hardmask-config", "none.toml"), "The configuration 'none.toml' cannot be read"),
@@ -153,6 +154,7 @@ def test_a_mistake_is_a_sentence(session: Any, options: tuple[str, ...], sentenc
     result = session(*options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{sentence}*"])
+    assert "INTERNALERROR" not in result.stdout.str()
     assert "Traceback" not in result.stderr.str()
 
 
