@@ -27,6 +27,7 @@ from typing import Any, Literal
 from ..spec.attention.problem import Alignment
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES, HALVES
+from .recipe import Recipe
 from .subject import CONVENTIONS, METHODS, Array, Bools, Convention, Method, Role
 
 Encoding = Literal["boolean", "additive", "lengths", "causal", "finite"]
@@ -85,6 +86,8 @@ class Attention:
       runs a small problem and returns the name of the kernel that computed it, as evidence.
     - ``few_shapes``: why every new shape is dear, such as a compiler that sees it anew: the subject is then judged on
       fewer shapes, and gets masks in their full shape.
+    - ``recipe``: how the entry point is called, as source that runs without hardmask (:mod:`hardmask.adapters.recipe`);
+      ``hardmask repro`` writes it into a bug report.
     - ``rows``: whether it is also judged as a masked softmax (:mod:`hardmask.adapters.attention_rows`); as a mapping,
       the fields of Subject that are declared for that, such as its ``tier``.
 
@@ -115,6 +118,7 @@ class Attention:
     few_shapes: str = ""
     rows: bool | Mapping[str, Any] = False
     opt_in: str = ""
+    recipe: Recipe | None = None
     operation: Literal["masked-attention"] = "masked-attention"
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ finite do is :mod:`isolation <hardmask.conformance.attention.checks.promises>`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def rows_through(attention: Attention) -> Subject:
     """
     declared: dict[str, Any] = dict(attention.rows) if not isinstance(attention.rows, bool) else {}
     name = f"{attention.id[:-1]},rows]" if attention.id.endswith("]") else f"{attention.id}[rows]"
-    through = _Through(attention)
+    through, recipe = _Through(attention), attention.recipe
     return Subject(
         name,
         through.forward,
@@ -58,6 +58,7 @@ def rows_through(attention: Attention) -> Subject:
             "unsupported": dict(attention.unsupported),
             "opt_in": attention.opt_in,
             "finite_scores": FINITE,
+            "recipe": recipe and replace(recipe, rows=True, fixed="scale" in attention.limits),
             **declared,
         },
     )

@@ -288,7 +288,8 @@ def _load(adapter: Adapter) -> tuple[Anything, ...]:
     try:
         if adapter.entry is None:
             built_in = [s for m in adapter.modules for s in import_module(m, __package__).subjects()]
-            return tuple(_with_rows(built_in))
+            recipes = import_module(f".{adapter.name}_recipes", __package__).RECIPES
+            return tuple(_with_rows(replace(s, recipe=recipes.get(s.id)) for s in built_in))
         found = adapter.entry.load()
     except (TargetError, KeyboardInterrupt):
         raise

@@ -32,6 +32,7 @@ from ..spec.contracts import contract
 from ..spec.formats import DTYPES, HALVES
 from ..spec.rounding import TIERS, RoundingModel, customised, widens
 from ..spec.rounding import model as tier_model
+from .recipe import Recipe
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
@@ -82,6 +83,8 @@ class Subject:
     - ``role``: a ``specimen`` is a deliberate policy shipped for demonstration and runs only when it is named.
     - ``finite_scores``: why blocked scores that are not finite cannot be put to it; rows that hold one are left out.
     - ``opt_in``: why the subject runs only when an id or a glob names it, for instance because it takes long.
+    - ``recipe``: how the entry point is called, as source that runs without hardmask (:mod:`hardmask.adapters.recipe`);
+      ``hardmask repro`` writes it into a bug report.
     - ``convention``: what True means in the entry point's own mask, for the record; the functions translate.
     - ``unsupported``: reasons, keyed by method or dtype, for what the subject cannot do.
     - ``promises``: optional promises, of ``"isolation"``, ``"allowed-nan-visible"``, ``"vjp-from-output"`` (the
@@ -110,6 +113,7 @@ class Subject:
     tier_other_axis: Mapping[str, str] = field(default_factory=dict)
     finite_scores: str = ""
     opt_in: str = ""
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if not self.id or len(self.id) > 200 or any(c.isspace() or not c.isprintable() for c in self.id):

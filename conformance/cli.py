@@ -16,6 +16,7 @@ from .commands.certify import certify
 from .commands.common import DTYPES, Failure
 from .commands.replay import replay
 from .commands.report import report
+from .commands.repro import repro
 from .commands.schema import schema
 from .commands.sign import sign
 from .commands.verify import verify
@@ -185,6 +186,7 @@ main.add_command(metamorphic)
 main.add_command(fingerprint)
 main.add_command(report)
 main.add_command(replay)
+main.add_command(repro)
 main.add_command(schema)
 main.add_command(sign)
 main.add_command(verify)

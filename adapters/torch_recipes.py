@@ -1,0 +1,168 @@
+"""The recipes of PyTorch's entry points."""
+
+from __future__ import annotations
+
+from .recipe import Recipe
+
+COMPILE = "torch.compile(function, fullgraph=True)"
+
+FILL = "def forward(scores, mask):\n    return torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)"
+
+FILL_WHERE = """
+def forward(scores, mask):
+    weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)
+    return torch.where(mask, weights, torch.zeros_like(scores))
+"""
+
+WHERE = """
+def forward(scores, mask, dim=-1):
+    zero = torch.zeros_like(scores)
+    blocked = torch.where(mask.any(dim, keepdim=True), torch.full_like(scores, -torch.inf), zero)
+    return torch.where(mask, torch.softmax(torch.where(mask, scores, blocked), dim), zero)
+"""
+
+ADDED = """
+def forward(scores, mask):
+    return torch.softmax(scores + torch.zeros_like(scores).masked_fill(~mask, {penalty}), -1)
+"""
+
+FIRST_AXIS = """
+def forward(scores, mask):
+    columns, allowed = scores.t().contiguous(), mask.t().contiguous()
+    return torch.softmax(columns.masked_fill(~allowed, -torch.inf), 0).t()
+"""
+
+WHERE_FIRST_AXIS = (
+    WHERE.replace("def forward", "def along")
+    + """
+
+def forward(scores, mask):
+    return along(scores.t().contiguous(), mask.t().contiguous(), dim=0).t()
+"""
+)
+
+MASKED = "def forward(scores, mask):\n    return torch.masked.softmax(scores, -1, mask=mask)"
+
+SDPA = """
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def forward(q, k, v, mask, scale):
+    {bias}return scaled_dot_product_attention(q, k, v, {told}, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+"""
+
+FORCED = """
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def forward(q, k, v, mask, scale):
+    {bias}with sdpa_kernel([SDPBackend.{kernel}]):
+        return scaled_dot_product_attention(q, k, v, {told}, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+"""
+
+COMPILED_SDPA = """
+from torch.nn.functional import scaled_dot_product_attention
+
+attend = torch.compile(lambda q, k, v, mask: scaled_dot_product_attention(q, k, v, mask), fullgraph=True, dynamic=True)
+
+
+def forward(q, k, v, mask, scale):
+    return attend(q, k, v, mask.expand(*q.shape[:3], k.shape[2]))
+"""
+
+MHA = """
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+def forward(q, k, v, mask, scale):
+    (batch, heads, queries, width), keys = q.shape, k.shape[2]
+    module = torch.nn.MultiheadAttention(heads * width, heads, batch_first=True, dtype=q.dtype)
+    one = torch.eye(heads * width, dtype=q.dtype)  # projections that change nothing
+    for p in module.parameters():
+        p.requires_grad_(False)
+    module.in_proj_weight.copy_(one.repeat(3, 1))
+    module.out_proj.weight.copy_(one)
+    blocked = {blocked}
+    flat = [x.transpose(1, 2).reshape(batch, x.shape[2], heads * width) for x in (q, k, v)]
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):
+        output, weights = module(*flat, {name}=blocked, need_weights={weights}, average_attn_weights=False)
+    output = output.reshape(batch, queries, heads, width).transpose(1, 2)
+    return {returned}
+"""
+
+BY_MASK = "~mask.expand(batch, heads, queries, keys).reshape(batch * heads, queries, keys)"
+BY_PADDING = "~mask[:, 0, :1].all(1).expand(batch, keys)"
+
+FLEX = """
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+
+def forward(q, k, v, mask, scale):
+    shape = (*q.shape[:3], k.shape[2])
+    whole = mask.expand(shape)
+    blocks = create_block_mask(lambda b, h, i, j: whole[b, h, i, j], *shape, device="cpu")
+    return flex_attention(q, k, v, block_mask=blocks, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
+"""
+
+
+def _filled(value: str) -> tuple[str, str]:
+    bias = f"bias = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, {value})\n    "
+    return bias, "bias"
+
+
+FORMS = {
+    "": ("", "mask"),
+    "grad": ("", "mask"),
+    "-inf": _filled("-torch.inf"),
+    "causal": ("", "is_causal=True"),
+    "-1e4": _filled("-1e4"),
+    "-1e9": _filled("-1e9"),
+    "finfo.min": _filled("torch.finfo(q.dtype).min"),
+    "0/1": ("", "mask.to(q.dtype)"),
+}
+"""How scaled_dot_product_attention is told of the mask, by what the id says."""
+
+
+def _sdpa() -> dict[str, Recipe]:
+    bias, told = FORMS[""]
+    found = {"torch.sdpa": Recipe("torch", SDPA.format(bias=bias, told=told))}
+    for kernel, name in (("math", "MATH"), ("flash", "FLASH_ATTENTION")):
+        for form, (bias, told) in FORMS.items():
+            source = FORCED.format(kernel=name, bias=bias, told=told)
+            recipe = Recipe("torch", source, grad=form == "grad")
+            found[f"torch.sdpa[{kernel}{form and ','}{form}]"] = recipe
+    return found
+
+
+def _mha() -> dict[str, Recipe]:
+    found = {}
+    for padding, blocked, name in (("", BY_MASK, "attn_mask"), (",key-padding", BY_PADDING, "key_padding_mask")):
+        for weights in (True, False):
+            source = MHA.format(
+                blocked=blocked, name=name, weights=weights, returned="(output, weights)" if weights else "output"
+            )
+            variant = f"train{',weights' if weights else ''}{padding}"
+            found[f"torch.multihead_attention[{variant}]"] = Recipe("torch", source, several=weights)
+    return found
+
+
+RECIPES: dict[str, Recipe] = {
+    "torch.masked-fill": Recipe("torch", FILL),
+    "torch.masked-fill-where": Recipe("torch", FILL_WHERE),
+    "torch.additive-inf": Recipe("torch", ADDED.format(penalty="-torch.inf")),
+    "torch.masked-softmax": Recipe("torch", MASKED),
+    "torch.softmax-where": Recipe("torch", WHERE),
+    "torch.masked-fill[dim=0]": Recipe("torch", FIRST_AXIS),
+    "torch.softmax-where[dim=0]": Recipe("torch", WHERE_FIRST_AXIS),
+    "torch.masked-fill[compile]": Recipe("torch", FILL, compiled=COMPILE),
+    "torch.softmax-where[compile]": Recipe("torch", WHERE, compiled=COMPILE),
+    "torch.additive-1e9": Recipe("torch", ADDED.format(penalty="-1e9")),
+    "torch.additive-min": Recipe("torch", ADDED.format(penalty="torch.finfo(scores.dtype).min")),
+    "torch.unguarded-inf": Recipe("torch", FILL),
+    **_sdpa(),
+    "torch.sdpa[compile]": Recipe("torch", COMPILED_SDPA),
+    **_mha(),
+    "torch.flex_attention": Recipe("torch", FLEX),
+}
+"""By the id of the subject."""

@@ -1,0 +1,72 @@
+"""Write the script of one failure."""
+
+from __future__ import annotations
+
+import textwrap
+
+from ...adapters.attention import Attention
+from ...adapters.recipe import Recipe
+from ...spec.contracts import contract
+from ..document import Certificate
+from ..finding import Finding
+from ..replay.choice import subject_of
+from ..text import printable
+from ..verification.asked import asked_of
+from .own import recipe_from_target
+from .problem import of_problem
+from .row import of_row
+
+WIDTH = 116
+
+
+def script(certificate: Certificate, finding: Finding) -> str:
+    """The source of a script that calls the entry point as the subject does, and ends with exit code 1 and a sentence
+    where the fault shows, and with 0 where it does not.
+
+    Raises ValueError, one sentence, for a finding that did not fail, or whose failure no short script shows.
+    """
+    found = asked_of(certificate)
+    if found is None:
+        raise ValueError("The certificate's request is none that this version can have carried out.")
+    if finding.verdict != "fail":
+        raise ValueError(f"Finding {finding.id} is '{finding.verdict}': only a failure can be shown by a script.")
+    asked, request = found
+    subject = subject_of(certificate, finding, asked.targets)
+    recipe = subject.recipe or recipe_from_target(subject, asked.targets)
+    if recipe is None:
+        raise ValueError(
+            f"'{subject.id}' declares no recipe: nothing says how to call it without hardmask. "
+            f"Run 'hardmask replay CERTIFICATE {finding.id}' instead."
+        )
+    rule = contract(request.policy.contract_of(subject))
+    if isinstance(subject, Attention):
+        body, method = of_problem(subject, recipe, finding, rule)
+    else:
+        body, method = of_row(subject, recipe, finding, rule)
+    return _head(certificate, finding) + _calling(recipe, method, finding) + body
+
+
+def _calling(recipe: Recipe, method: str, finding: Finding) -> str:
+    text = recipe.script(method)  # type: ignore[arg-type]
+    if recipe.library == "numpy" and finding.dtype == "bfloat16":
+        text = f"import ml_dtypes\n{text}"
+    return f"{text}\n\n"
+
+
+def _head(certificate: Certificate, f: Finding) -> str:
+    entry = certificate.declarations.get(f.declaration, {})
+    lines = [f"{printable(f.subject)}, {f.dtype}: {printable(f.diagnosis)}"]
+    lines.append(f"Theorem {printable(f.declaration)}: {printable(entry.get('statement', ''))}")
+    lines.append(f"In words: {printable(entry.get('plain', ''))}")
+    lines.append(
+        f"Found by hardmask {printable(certificate.hardmask, 40)}, finding {f.id}. {_versions(certificate)}".rstrip()
+    )
+    wrapped = [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
+    return "".join(f"# {line}\n" for line in wrapped)
+
+
+def _versions(certificate: Certificate) -> str:
+    found = certificate.environment.get("versions")
+    if not isinstance(found, dict):
+        return ""
+    return ", ".join(f"{printable(str(k), 40)} {printable(str(v), 40)}" for k, v in sorted(found.items())) + "."
