@@ -79,14 +79,12 @@ def forward(q, k, v, mask, scale):
     (batch, heads, queries, width), keys = q.shape, k.shape[2]
     module = torch.nn.MultiheadAttention(heads * width, heads, batch_first=True, dtype=q.dtype)
     one = torch.eye(heads * width, dtype=q.dtype)  # projections that change nothing
-    for p in module.parameters():
-        p.requires_grad_(False)
-    module.in_proj_weight.copy_(one.repeat(3, 1))
-    module.out_proj.weight.copy_(one)
+    ones = {{"in_proj_weight": one.repeat(3, 1), "out_proj.weight": one}}  # biases are 0
     blocked = {blocked}
     flat = [x.transpose(1, 2).reshape(batch, x.shape[2], heads * width) for x in (q, k, v)]
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):
-        output, weights = module(*flat, {name}=blocked, need_weights={weights}, average_attn_weights=False)
+        told = {{"{name}": blocked, "need_weights": {weights}, "average_attn_weights": False}}
+        output, weights = torch.func.functional_call(module, ones, tuple(flat), told)
     output = output.reshape(batch, queries, heads, width).transpose(1, 2)
     return {returned}
 """
