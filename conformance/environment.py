@@ -18,6 +18,8 @@ def processors() -> int:
 
 def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
     """Versions, platform and the knobs that change results."""
+    from ..adapters.builds import builds  # with NumPy, which counting processors does not need
+
     libraries = {}
     for name in OWN:
         try:
@@ -38,6 +40,7 @@ def environment(frameworks: dict[str, str], referee: str) -> dict[str, Any]:
         "implementation": platform.python_implementation(),
         "system": platform.system(),
         "machine": platform.machine(),
+        "cpu": builds(["numpy"])["numpy"].get("cpu_features", ""),
         "byteorder": sys.byteorder,
         "processors": os.cpu_count(),
         "frameworks": dict(sorted(frameworks.items())),
