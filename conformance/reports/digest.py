@@ -143,7 +143,9 @@ class Digest:
             if f.verdict in NOT_JUDGED:
                 why = f.diagnosis
                 if f.verdict == "hypothesis-unmet":
-                    why = why or "No row meets the hypotheses."
+                    # The diagnosis says what the subject did, as a fact, unless there was no row at all.
+                    seen = f"; what was seen: {why}" if why and "hypotheses" not in why else ""
+                    why = f"no row meets the hypotheses{seen}"
                 if f.family.startswith(BEYOND):
                     why = f"{f.family}: {why}"
                 mine = reasons.setdefault(line(why), {})
