@@ -30,7 +30,9 @@ def described(subject: Anything) -> dict[str, Any]:
             "widths": isinstance(subject, Attention) and "head width" in subject.limits,
             "ran": isinstance(subject, Attention) and subject.ran is not None,
         },
-        "fields": {f.name: _data(getattr(subject, f.name)) for f in fields(subject) if f.name not in FUNCTIONS},
+        "fields": {
+            f.name: _data(getattr(subject, f.name)) for f in fields(subject) if f.name not in (*FUNCTIONS, "recipe")
+        },
     }
 
 
