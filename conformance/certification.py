@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..adapters.attention import Attention
 from ..adapters.registry import Anything
-from ..adapters.remote import POSSIBLE, InProcess, Options, Source, source_of
-from ..adapters.remote.options import CALL_TIMEOUT, SUBJECT_TIMEOUT
+from ..adapters.remote import InProcess, Options, Source, source_of
+from ..adapters.remote.options import CALL_TIMEOUT, SUBJECT_TIMEOUT, workers
 from ..adapters.subject import Subject
 from ..spec.contracts import contract
 from ..spec.formats import DTYPES
@@ -88,11 +88,7 @@ class Request:
             raise ValueError(f"There is no effort '{self.effort}'. Choose from: {', '.join(EFFORTS)}.")
         if self.seed < 0:
             raise ValueError(f"A seed is a whole number from 0; {self.seed} is negative.")
-        if self.python is not None and self.in_process:
-            raise ValueError("Another interpreter runs in a process of its own: drop 'in process', or the interpreter.")
-        if not self.in_process and not POSSIBLE:
-            raise ValueError("Workers need a POSIX system. Run in process here (--in-process).")
-        self.workers  # noqa: B018  # says what is wrong with the limits
+        self.workers  # noqa: B018  # says what is wrong with where the subjects are to run
 
     @property
     def sampled(self) -> bool:
@@ -102,8 +98,9 @@ class Request:
     @property
     def workers(self) -> Options | None:
         """How the workers run, None in process."""
-        limits = Options(self.python, self.call_timeout, self.subject_timeout, self.memory_limit)
-        return None if self.in_process else limits
+        return workers(
+            self.in_process, self.python, self.call_timeout, self.subject_timeout, memory_limit=self.memory_limit
+        )
 
     @property
     def policy(self) -> Policy:

@@ -4,12 +4,7 @@ A run names its subjects by a :class:`~hardmask.adapters.remote.source.Source`: 
 need a POSIX system (:data:`POSSIBLE`).
 """
 
-import os
+from .options import POSSIBLE, Options, workers
+from .source import InProcess, InWorkers, Source, close_workers, source_of
 
-from .options import Options
-from .source import InProcess, InWorkers, Source, source_of
-
-POSSIBLE = os.name == "posix"
-"""Whether this system has what workers are built on: pipes that can be waited for, and process groups."""
-
-__all__ = ["POSSIBLE", "InProcess", "InWorkers", "Options", "Source", "source_of"]
+__all__ = ["POSSIBLE", "InProcess", "InWorkers", "Options", "Source", "close_workers", "source_of", "workers"]

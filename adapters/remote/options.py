@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+POSSIBLE = os.name == "posix"
+"""Whether this system has what workers are built on: pipes that can be waited for, and process groups."""
+
 CALL_TIMEOUT = 300.0
 SUBJECT_TIMEOUT = 3600.0
 LOADING = 300.0
@@ -48,6 +51,26 @@ class Options:
             return self.memory_limit * MIB
         free = _free()
         return None if free is None else int(SHARE * free)
+
+
+def workers(
+    in_process: bool,
+    python: str | None = None,
+    call_timeout: float = CALL_TIMEOUT,
+    subject_timeout: float = SUBJECT_TIMEOUT,
+    *,
+    memory_limit: int | None = None,
+) -> Options | None:
+    """How workers are run, None where subjects run in process.
+
+    Raises ValueError for limits that are none, for another interpreter in process, and where workers are impossible.
+    """
+    limits = Options(python, call_timeout, subject_timeout, memory_limit)
+    if in_process and python is not None:
+        raise ValueError("Another interpreter runs in a process of its own: drop 'in process', or the interpreter.")
+    if not in_process and not POSSIBLE:
+        raise ValueError("Workers need a POSIX system. Run in process here (--in-process).")
+    return None if in_process else limits
 
 
 def held(pid: int) -> int:

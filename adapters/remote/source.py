@@ -168,6 +168,8 @@ def _worker(options: Options, key: str, targets: Sequence[str], specimens: bool)
 
 
 @atexit.register
-def _close() -> None:
+def close_workers() -> None:
+    """End all workers of this process; the files of users are then read anew."""
     while _WORKERS:
         _WORKERS.popitem()[1].close()
+    _proxies.cache_clear()

@@ -10,8 +10,7 @@ import click
 
 from .common import DTYPES, Failure
 from .report_options import report_options
-
-SECONDS = click.FloatRange(0, min_open=True)
+from .worker_options import worker_options
 
 
 @click.command()
@@ -30,13 +29,7 @@ SECONDS = click.FloatRange(0, min_open=True)
 @click.option("--part", "parts", multiple=True, help="Only: pairs, blocked, empty, short, vjp.  [default: all]")
 @click.option("--fraction", type=float, help="Enumerate a seeded sample of this fraction of the first scores.")
 @click.option("--checkpoint", type=click.Path(dir_okay=False), help="Save the sweep there, and go on from it.")
-@click.option("--in-process", is_flag=True, help="Call the subjects in the judging processes, not in workers.")
-@click.option("--python", type=click.Path(exists=True, dir_okay=False), help="Interpreter that runs the framework.")
-@click.option("--call-timeout", type=SECONDS, default=300.0, show_default=True, help="Seconds for one call.")
-@click.option("--subject-timeout", type=SECONDS, default=3600.0, show_default=True, help="For a subject's calls.")
-@click.option(
-    "--memory-limit", type=click.IntRange(1), help="MiB for a worker; default: three quarters of what is free."
-)
+@worker_options
 @click.option("--out", type=click.Path(dir_okay=False, writable=True), help="Write the certificate (JSON) to a file.")
 @click.option("--config", help="Read this configuration.  [default: the nearest hardmask.toml or pyproject.toml]")
 @click.option("--no-config", is_flag=True, help="Read no configuration.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ...adapters.remote import Options
 from ...adapters.subject import Subject
 from ..attention.checks import SERVED_BY as SERVED_BY_ATTENTION
 from ..checks import SERVED_BY
@@ -40,8 +41,10 @@ class Again:
         return 0 if self.status in ("passes", "fixed") else 1
 
 
-def replay(certificate: Certificate, finding: Finding) -> Again:
+def replay(certificate: Certificate, finding: Finding, workers: Options | None = None) -> Again:
     """Put the case of a finding to its subject once more, and to the check that judged it.
+
+    ``workers``: how the worker is run that calls the subject; without it this process calls it.
 
     The smallest row or problem of the finding comes first, then the witness' own, then the whole batch or problem that
     the seed gives: a finding is ``fixed`` only if none of them fails.
@@ -53,7 +56,7 @@ def replay(certificate: Certificate, finding: Finding) -> Again:
         raise ValueError("The certificate's request is none that this version can have carried out.")
     asked, request = found
     _replayable(finding, asked)
-    subject = subject_of(certificate, finding, asked.targets)
+    subject = subject_of(certificate, finding, asked.targets, workers)
     key = key_of(finding.declaration)
     if isinstance(subject, Subject):
         if key not in SERVED_BY:
@@ -62,7 +65,7 @@ def replay(certificate: Certificate, finding: Finding) -> Again:
     else:
         if key not in SERVED_BY_ATTENTION:
             raise ValueError(f"{_speaks(finding)}, a declaration of rows; '{subject.id}' is an attention.")
-        now, put = again_problem(certificate, subject, finding, key, request.policy, asked)
+        now, put = again_problem(certificate, subject, finding, key, request.policy, asked, workers)
     now = msgspec.structs.replace(now, id=identity(now), family=finding.family)
     status, changed = compared(finding, now)
     return Again(status, changed, now, put)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from ...adapters.attention import Attention
 from ...adapters.errors import TargetError
-from ...adapters.registry import Anything, resolve_all
+from ...adapters.registry import Anything
+from ...adapters.remote import Options, source_of
 from ..document import Certificate
 from ..finding import Finding
 from ..text import printable
@@ -43,18 +45,26 @@ def chosen(certificate: Certificate, prefix: str) -> Finding:
     return found[0]
 
 
-def subject_of(certificate: Certificate, finding: Finding, targets: Sequence[str]) -> Anything:
-    """The subject that a finding speaks of: by its id, or as one of the user's own ``targets``.
+def subject_of(
+    certificate: Certificate, finding: Finding, targets: Sequence[str], workers: Options | None = None
+) -> Anything:
+    """The subject that a finding speaks of: by its id, or as one of the user's own ``targets``; in a worker if there
+    are options for workers, else in this process.
 
     Raises ValueError, with the mend, where it cannot be found here.
     """
     own = [t for t in targets if ":" in t]
     for target in own:
-        for subject in resolve_all([target], specimens=True):
+        for subject in source_of([target], specimens=True, options=workers).subjects:
+            if subject.id == finding.subject:
+                return subject
+    together = [s.id for s in certificate.subjects if not own or s.adapter != "user"]
+    with suppress(TargetError):  # one of the others may not be here any more
+        for subject in source_of(together, specimens=True, options=workers).subjects:
             if subject.id == finding.subject:
                 return subject
     try:
-        named = resolve_all([finding.subject], specimens=True)
+        named = source_of([finding.subject], specimens=True, options=workers).subjects
     except TargetError as problem:
         where = f" Its targets were {', '.join(printable(t, 60) for t in targets[:NAMED])}." if own else ""
         raise ValueError(
@@ -63,13 +73,14 @@ def subject_of(certificate: Certificate, finding: Finding, targets: Sequence[str
     return named[0]
 
 
-def company(certificate: Certificate, subject: Attention) -> list[Attention]:
+def company(certificate: Certificate, subject: Attention, workers: Options | None) -> list[Attention]:
     """The subject, and the judged paths of its group, as far as they can be loaded here."""
     ids = [s.id for s in certificate.subjects if s.group and s.group == subject.group and s.id != subject.id]
     found = [subject]
     for name in ids:
         try:
-            found += [s for s in resolve_all([name], specimens=True) if isinstance(s, Attention)]
+            beside = source_of([name], specimens=True, options=workers).subjects
+            found += [s for s in beside if isinstance(s, Attention)]
         except TargetError:
             continue
     return found

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from ...adapters.attention import Attention
+from ...adapters.remote import Options
 from ...spec.attention.problem import Problem
 from ...spec.batch import Array
 from ...spec.formats import FORMATS
@@ -28,7 +29,13 @@ from .choice import company
 
 
 def again_problem(
-    certificate: Certificate, subject: Attention, f: Finding, key: str, policy: Policy, asked: Asked
+    certificate: Certificate,
+    subject: Attention,
+    f: Finding,
+    key: str,
+    policy: Policy,
+    asked: Asked,
+    workers: Options | None,
 ) -> tuple[Finding, str]:
     """The finding of today, and what it rests on in words. Raises ValueError where its problem cannot be had."""
     cases = _planned(asked, certificate.seed, f)
@@ -44,7 +51,7 @@ def again_problem(
                 return last
     chosen = _whole(f, cases)
     for case in chosen:
-        subjects = company(certificate, subject) if key == "path_agreement" else [subject]
+        subjects = company(certificate, subject, workers) if key == "path_agreement" else [subject]
         if not wanted(case, [subject]):
             continue
         results = judge_all(case, subjects, policy, prepare(case, subjects))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ...adapters.errors import TargetError
+from ...adapters.remote import Options
 from ..document import Certificate
 from ..finding import Finding
 from ..terminal.matrix import short_name
@@ -42,13 +43,15 @@ def print_again(again: Again, then: Finding, certificate: Certificate, console: 
             _line(console, line)
 
 
-def print_several(certificate: Certificate, findings: Sequence[Finding], console: Console) -> int:
+def print_several(
+    certificate: Certificate, findings: Sequence[Finding], console: Console, workers: Options | None
+) -> int:
     """One line for each finding; returns the exit code."""
     code = 0
     for f in findings:
         about = f"{f.subject} · {short_name(f.declaration)} · {f.dtype} · {f.family}"
         try:
-            again = replay(certificate, f)
+            again = replay(certificate, f, workers)
         except (TargetError, ValueError) as problem:
             code = max(code, 2)
             _line(console, f"{f.id}  not run again  {about}: {problem}")

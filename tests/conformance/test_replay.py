@@ -54,6 +54,13 @@ def softmax(scores, mask):
     return softmax_where(scores, mask).weights
 """
 
+DIES = """
+import os, signal
+
+def softmax(scores, mask):
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
 COMPANY = """
 import numpy as np
 from hardmask.adapters.numpy_rows import softmax_where
@@ -151,6 +158,25 @@ def test_a_call_that_raised_is_made_again(tmp_path: Path) -> None:
     assert {replay(certificate, f).status for f in errors} == {"fixed"}
 
 
+def test_a_backend_that_dies_takes_no_replay_with_it(tmp_path: Path) -> None:
+    target = written(tmp_path, DIES)
+    request = Request((target,), effort="smoke", dtypes=("float32",), in_process=False)
+    write(certify(request).certificate, tmp_path / "c.json")
+    first = failing(read(tmp_path / "c.json"))[0]
+    code, text = run(str(tmp_path / "c.json"), first.id)
+    assert code == 1
+    assert "SIGSEGV" in text
+    written(tmp_path, FIXED)
+    code, text = run(str(tmp_path / "c.json"), first.id, "--call-timeout", "60")
+    assert (code, text.splitlines()[0]) == (0, f"{first.id}: fixed. It does not fail any more: pass.")
+
+
+def test_where_a_subject_runs_is_checked_first(mended: Path) -> None:
+    code, text = run(str(mended / "c.json"), "--all", "--in-process", "--python", __import__("sys").executable)
+    assert (code, text.count("\n")) == (2, 1)
+    assert "Another interpreter runs in a process of its own" in text
+
+
 def test_a_row_that_fails_only_in_its_batch_gets_its_batch(tmp_path: Path) -> None:
     target = written(tmp_path, COMPANY)
     certificate = certify(Request((target,), effort="smoke", dtypes=("float32",))).certificate
@@ -175,8 +201,8 @@ def test_paths_are_compared_with_their_group_again(monkeypatch: pytest.MonkeyPat
     ]
     certificate = certify(Request(("mine",), effort="smoke", dtypes=("float32",)), subjects=paths).certificate
     by_id = {s.id: s for s in paths}
-    monkeypatch.setattr(again, "subject_of", lambda certificate, finding, targets: by_id[finding.subject])
-    monkeypatch.setattr(problems, "company", lambda certificate, subject: paths)
+    monkeypatch.setattr(again, "subject_of", lambda certificate, finding, targets, workers: by_id[finding.subject])
+    monkeypatch.setattr(problems, "company", lambda certificate, subject, workers: paths)
     apart = [f for f in failing(certificate) if f.diagnosis == "unlike mine.plain"]
     assert apart
     assert {replay(certificate, f).status for f in apart} == {"still failing"}
