@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TypeVar
+from functools import lru_cache
 
 from ...adapters.attention import Attention
 from ...adapters.errors import TargetError
@@ -16,8 +16,6 @@ from ..text import printable
 
 NAMED = 5
 """Findings that a message names, at most."""
-
-Kind = TypeVar("Kind", bound=Anything)
 
 
 def failing(certificate: Certificate) -> list[Finding]:
@@ -53,34 +51,51 @@ def subject_of(
 
     Raises ValueError, with the mend, where it cannot be found here.
     """
-    own = [t for t in targets if ":" in t]
-    for target in own:
-        for subject in source_of([target], specimens=True, options=workers).subjects:
-            if subject.id == finding.subject:
-                return subject
-    together = [s.id for s in certificate.subjects if not own or s.adapter != "user"]
-    with suppress(TargetError):  # one of the others may not be here any more
-        for subject in source_of(together, specimens=True, options=workers).subjects:
-            if subject.id == finding.subject:
-                return subject
+    found = _here(certificate, [finding.subject], targets, workers).get(finding.subject)
+    if found is not None:
+        return found
     try:
-        named = source_of([finding.subject], specimens=True, options=workers).subjects
+        return source_of([finding.subject], specimens=True, options=workers).subjects[0]
     except TargetError as problem:
-        where = f" Its targets were {', '.join(printable(t, 60) for t in targets[:NAMED])}." if own else ""
+        own = ", ".join(printable(t, 60) for t in [t for t in targets if ":" in t][:NAMED])
         raise ValueError(
-            f"The finding speaks of '{printable(finding.subject)}', which is not here: {problem}{where}"
+            f"The finding speaks of '{printable(finding.subject)}', which is not here: {problem}"
+            + (f" Its targets were {own}." if own else "")
         ) from None
-    return named[0]
 
 
-def company(certificate: Certificate, subject: Attention, workers: Options | None) -> list[Attention]:
+def company(
+    certificate: Certificate, subject: Attention, targets: Sequence[str], workers: Options | None = None
+) -> list[Attention]:
     """The subject, and the judged paths of its group, as far as they can be loaded here."""
     ids = [s.id for s in certificate.subjects if s.group and s.group == subject.group and s.id != subject.id]
-    found = [subject]
-    for name in ids:
-        try:
-            beside = source_of([name], specimens=True, options=workers).subjects
-            found += [s for s in beside if isinstance(s, Attention)]
-        except TargetError:
-            continue
-    return found
+    found = _here(certificate, ids, targets, workers)
+    return [subject, *(s for s in map(found.get, ids) if isinstance(s, Attention))]
+
+
+def _here(
+    certificate: Certificate, wanted: Sequence[str], targets: Sequence[str], workers: Options | None
+) -> dict[str, Anything]:
+    """Those of the wanted subjects that can be had, by id: of the user's own targets, and of adapters."""
+    found: dict[str, Anything] = {}
+    for target in (t for t in targets if ":" in t):
+        found.update({s.id: s for s in source_of([target], specimens=True, options=workers).subjects})
+    judged = [s.id for s in certificate.subjects if s.adapter != "user" and s.id not in found]
+    names = [name for name in wanted if name in judged]
+    if names:
+        found.update(_of_adapters(tuple(judged), tuple(names), workers))
+    return {name: found[name] for name in wanted if name in found}
+
+
+@lru_cache(maxsize=64)
+def _of_adapters(judged: tuple[str, ...], wanted: tuple[str, ...], workers: Options | None) -> dict[str, Anything]:
+    """The subjects of adapters: all that were judged, so that a framework is loaded once for all findings; where one of
+    them is not here any more, those that are wanted and are here."""
+    try:
+        return {s.id: s for s in source_of(judged, specimens=True, options=workers).subjects}
+    except TargetError:
+        found: dict[str, Anything] = {}
+        for name in wanted:
+            with suppress(TargetError):
+                found.update({s.id: s for s in source_of([name], specimens=True, options=workers).subjects})
+        return found

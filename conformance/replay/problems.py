@@ -51,7 +51,7 @@ def again_problem(
                 return last
     chosen = _whole(f, cases)
     for case in chosen:
-        subjects = company(certificate, subject, workers) if key == "path_agreement" else [subject]
+        subjects = company(certificate, subject, asked.targets, workers) if key == "path_agreement" else [subject]
         if not wanted(case, [subject]):
             continue
         results = judge_all(case, subjects, policy, prepare(case, subjects))

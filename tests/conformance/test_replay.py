@@ -202,7 +202,7 @@ def test_paths_are_compared_with_their_group_again(monkeypatch: pytest.MonkeyPat
     certificate = certify(Request(("mine",), effort="smoke", dtypes=("float32",)), subjects=paths).certificate
     by_id = {s.id: s for s in paths}
     monkeypatch.setattr(again, "subject_of", lambda certificate, finding, targets, workers: by_id[finding.subject])
-    monkeypatch.setattr(problems, "company", lambda certificate, subject, workers: paths)
+    monkeypatch.setattr(problems, "company", lambda certificate, subject, targets, workers: paths)
     apart = [f for f in failing(certificate) if f.diagnosis == "unlike mine.plain"]
     assert apart
     assert {replay(certificate, f).status for f in apart} == {"still failing"}
