@@ -48,7 +48,8 @@ class Recipe:
     - ``source``: defines ``forward``, and ``vjp`` or ``jvp`` where the library does not make them of it.
     - ``compiled``: the expression that compiles a function called ``function``, such as ``jax.jit(function)``.
     - ``grad``: whether PyTorch records a graph in the forward pass too.
-    - ``several``: whether ``forward`` returns the output and the weights.
+    - ``several``: whether ``forward`` returns more: an attention the output and the weights, a masked softmax the
+      weights and the ``valid`` flag.
     - ``rows``: the attention of ``source`` is seen through the identity, as a masked softmax; ``fixed``: its scale
       cannot be chosen.
     """
@@ -66,11 +67,15 @@ class Recipe:
         """Whether ``forward`` takes queries, keys and values."""
         return "def forward(q, k, v" in self.source
 
-    def script(self, method: Which) -> str:
-        """Source that defines ``run``, with the arguments of the subject's ``method``, over the library's arrays."""
-        made = self._method(method, "attention" if self.rows else "run")
-        through = [self._through(method)] if self.rows else []
-        return "\n\n\n".join([IMPORTS[self.library], self.source.strip(), *made, *through]) + "\n"
+    def script(self, *methods: Which) -> str:
+        """Source that defines ``run``, with the arguments of the subject's method, over the library's arrays; of
+        several methods ``run_forward``, ``run_vjp`` and ``run_jvp``."""
+        parts = [IMPORTS[self.library], self.source.strip()]
+        for method in methods:
+            more = "" if len(methods) == 1 else f"_{method}"
+            parts += self._method(method, f"attention{more}" if self.rows else f"run{more}")
+            parts += [self._through(method, more)] if self.rows else []
+        return "\n\n\n".join(dict.fromkeys(parts)) + "\n"
 
     def _method(self, method: Which, name: str) -> list[str]:
         given = "q, k, v" if self.attention else "scores"
@@ -115,21 +120,22 @@ class Recipe:
             *whole,
         ]
 
-    def _through(self, method: Which) -> str:
+    def _through(self, method: Which, suffix: str) -> str:
         """A row as a query, with the identity for keys and values: the output is the row of weights."""
         padded, module = PADDED[self.library], MODULE[self.library]
         width = "next(16**k for k in range(6) if 16**k >= n)" if self.fixed else "max(1, n)"
         root = "width**0.5" if self.fixed else "1.0"
         vector = padded.format("vector") + "[None, None]"
+        first = "[0]" if method == "vjp" or (method == "forward" and self.several) else ""
         more = {"forward": "", "vjp": f", {vector}", "jvp": f", ({vector}, 0 * k, 0 * v)"}[method]
         return "\n".join(
             [
-                f"def run(scores, mask{'' if method == 'forward' else ', vector'}):",
+                f"def run{suffix}(scores, mask{'' if method == 'forward' else ', vector'}):",
                 "    n = scores.shape[1]",
                 f"    width = {width}",
                 f"    v = {module}.eye(n, width, dtype=scores.dtype)[None, None]",
                 f"    q, k = {padded.format('scores')}[None, None], v * {root}",
-                f"    found = attention(q, k, v, mask[None, None], 1.0 / {root}{more})",
-                f"    return found{'[0]' if method == 'vjp' else ''}[0, 0, :, :n]",
+                f"    found = attention{suffix}(q, k, v, mask[None, None], 1.0 / {root}{more})",
+                f"    return found{first}[0, 0, :, :n]",
             ]
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -84,7 +84,7 @@ class _Shrinker:
             # One call that raises is an error of every declaration that it would have served.
             cause = subject.id, f.dtype, f.family, tally.errors[0]
             if cause not in self.raising:
-                self.raising[cause] = self._raising(subject, f, tally.errors[0])
+                self.raising[cause] = raising(subject, f, tally.errors[0], self.cases.values())
             minimal = self.raising[cause]
             return f if minimal is None else msgspec.structs.replace(f, minimal=minimal)
         diagnosis = diagnosis_of(tally)
@@ -146,41 +146,6 @@ class _Shrinker:
         u = worst.tangent if own and (both or worst.side == "tangents") else none
         return Rows(worst.scores[None], worst.mask[None], g[None], u[None], order[None])
 
-    def _raising(self, subject: Subject, f: Finding, sentence: str) -> Witness | None:
-        """The smallest row that a call raises on, or answers unusably; None if it takes several rows."""
-        method = sentence.removeprefix(f"{subject.id}.").partition(" ")[0]
-        if any(f" {did} on " in sentence for did in DIDS):
-            return None  # every try would cost a process, or minutes; the sentence names the shape
-        same_kind = [c for c in self.cases.values() if c.dtype == f.dtype and f"batch {c.kind}" == f.family]
-        if method not in subject.methods:
-            return None
-        for case in sorted(same_kind, key=lambda c: (c.keys == 0, c.keys)):
-            batch = case.build()
-            trial = RaiseTrial(subject, method, f.dtype, Fault(sentence, "it raised " in sentence), RAISING)
-            rows = _all(batch)
-            fault = trial.fault_of(rows)
-            if fault is None or kind(fault) != kind(trial.fault):
-                continue
-            blamed = np.flatnonzero(trial.failing(rows))
-            if not len(blamed):
-                return None
-            at = int(blamed[0])
-            row = rows.take(slice(at, at + 1))
-            row = simplest(row, trial, np.arange(row.shape[1])) if row.shape[1] else row
-            vector = {"vjp": row.cotangents, "jvp": row.tangents}.get(method)
-            shown = None if vector is None else [x.hex() for x in vector[0].tolist()]
-            return Witness(
-                batch=case.key,
-                row=at,
-                keys=row.shape[1],
-                quantity=method,
-                scores=[x.hex() for x in row.scores[0].tolist()],
-                mask=row.mask[0].tolist(),
-                cotangent=shown if method == "vjp" else None,
-                tangent=shown if method == "jvp" else None,
-            )
-        return None
-
 
 def _noted(witness: Witness | None) -> Witness | None:
     if witness is None:
@@ -195,6 +160,42 @@ def _important(worst: Worst) -> Codes:
     if worst.index >= 0:
         rank[worst.index] = -np.inf
     return np.argsort(rank, kind="stable")
+
+
+def raising(subject: Subject, f: Finding, sentence: str, cases: Iterable[Case]) -> Witness | None:
+    """The smallest row that a call raises on, or answers unusably; None if it takes several rows."""
+    method = sentence.removeprefix(f"{subject.id}.").partition(" ")[0]
+    if any(f" {did} on " in sentence for did in DIDS):
+        return None  # every try would cost a process, or minutes; the sentence names the shape
+    same_kind = [c for c in cases if c.dtype == f.dtype and f"batch {c.kind}" == f.family]
+    if method not in subject.methods:
+        return None
+    for case in sorted(same_kind, key=lambda c: (c.keys == 0, c.keys)):
+        batch = case.build()
+        trial = RaiseTrial(subject, method, f.dtype, Fault(sentence, "it raised " in sentence), RAISING)
+        rows = _all(batch)
+        fault = trial.fault_of(rows)
+        if fault is None or kind(fault) != kind(trial.fault):
+            continue
+        blamed = np.flatnonzero(trial.failing(rows))
+        if not len(blamed):
+            return None
+        at = int(blamed[0])
+        row = rows.take(slice(at, at + 1))
+        row = simplest(row, trial, np.arange(row.shape[1])) if row.shape[1] else row
+        vector = {"vjp": row.cotangents, "jvp": row.tangents}.get(method)
+        shown = None if vector is None else [x.hex() for x in vector[0].tolist()]
+        return Witness(
+            batch=case.key,
+            row=at,
+            keys=row.shape[1],
+            quantity=method,
+            scores=[x.hex() for x in row.scores[0].tolist()],
+            mask=row.mask[0].tolist(),
+            cotangent=shown if method == "vjp" else None,
+            tangent=shown if method == "jvp" else None,
+        )
+    return None
 
 
 def copy_of(batch: Batch, row: int) -> tuple[Codes, float]:

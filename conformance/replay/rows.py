@@ -89,7 +89,7 @@ class _Again:
             self.f.dtype,
             self.key,
             self.f.family,
-            _worst(w, self.f),
+            worst_of(w, self.f),
             self.f.diagnosis,
             1,
         )
@@ -187,11 +187,11 @@ def _placed(new: Witness, old: Witness) -> Witness:
     return msgspec.structs.replace(new, batch=old.batch, row=old.row)
 
 
-def _worst(w: Witness, f: Finding) -> Worst:
+def worst_of(w: Witness, f: Finding) -> Worst:
     """What the shrinking knows of a row, from its witness."""
     none: Floats = np.zeros(w.keys)
     both = w.quantity == "inner product"
-    side = None if both or (w.cotangent is None and w.tangent is None) else SIDES[w.cotangent is None]
+    side = None if w.cotangent is None and w.tangent is None else SIDES[both or w.cotangent is None]
     return Worst(
         rank=(),
         ratio=0.0,

@@ -4,102 +4,179 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...adapters.recipe import Recipe
+from ...adapters.recipe import Which
 from ...adapters.subject import Subject
-from ...spec.contracts import Contract
-from ..checks import relations
-from ..checks.adjoint import JACOBIAN
+from ...spec.batch import Array, Batch, Floats
+from ...spec.rounding import Mode
+from ..checks import facts, forward, relations
 from ..checks.derivative import GIVEN
-from ..finding import IN_COMPANY, Finding, Witness
+from ..finding import IN_COMPANY, Witness
+from ..judgement import Codes
+from ..minimise.trial import stored
+from ..truth import Truth
 from ..verification.claims import key_of
 from ..verification.claims import numbers as floats
-from .literals import array, booleans, exactly, number, numbers
-from .verdict import ENTRIES, NOT_NAN, TWO, ending
+from ..view import View
+from .company import SIDE, of_company
+from .literals import number, numbers
+from .pairs import budget_of, failing, given_weights, of_pair, row_of
+from .raised import of_error, of_rejection
+from .told import Body, Told
+from .verdict import ENTRIES, MANY, NOT_NAN, NOT_NAN_OR_ZERO, ending
 
-METHODS = {"weights": "forward", "difference": "forward", "row sum": "forward", "vjp": "vjp", "jvp": "jvp"}
+METHODS: dict[str, Which] = {
+    "weights": "forward",
+    "row sum": "forward",
+    "valid": "forward",
+    "vjp": "vjp",
+    "jvp": "jvp",
+}
+
+COPIED = (relations.NAMES["shift"], relations.NAMES["permutation"])
+"""Declarations about a row and a copy of it, which are put to the subject together anyway."""
 
 
-def of_row(subject: Subject, recipe: Recipe, f: Finding, rule: Contract) -> tuple[str, str]:
-    """The part of the script that judges, and the method that it calls. Raises ValueError, with a sentence."""
+def of_row(told: Told, subject: Subject) -> Body:
+    """The lines of the script that judge, and the methods that they call. Raises ValueError, with a sentence."""
+    f = told.finding
+    key = key_of(f.declaration)
+    if f.verdict == "error":
+        return of_error(told, subject)
+    if told.rule.kind == "reject" and key == "empty_row":
+        return of_rejection(told)
     w = f.minimal or f.witness
     if w is None or w.scores is None or w.mask is None:
-        raise ValueError(f"Finding {f.id} holds no row that a script could show. Run 'hardmask replay' on it.")
-    if IN_COMPANY in w.note:
-        raise ValueError(
-            f"The row of finding {f.id} fails only inside its batch, which is too large for a script. "
-            f"Run 'hardmask replay CERTIFICATE {f.id}'."
-        )
+        raise told.refused("holds no row that a script could show.")
+    if f.minimal is None and w.quantity != "valid" and key not in COPIED:
+        alone = key != relations.NAMES["position"] and IN_COMPANY not in w.note
+        if not alone or failing(told, subject, key, w) is None:
+            return of_company(told, subject, key, w)
+    pair = of_pair(told, subject, key, w)
+    if pair is not None:
+        return pair
+    if w.note == GIVEN:
+        return given_weights(told, w)
+    return _alone(told, subject, key, w)
+
+
+def _alone(told: Told, subject: Subject, key: str, w: Witness) -> Body:
+    """One call about one row, and what is true of it."""
     method = METHODS.get(w.quantity)
-    key = key_of(f.declaration)
-    if method is None or w.note == JACOBIAN or w.quantity == "valid":
-        raise ValueError(
-            f"Finding {f.id} compares two methods or a flag ({w.quantity}), which one call does not show. "
-            f"Run 'hardmask replay CERTIFICATE {f.id}', or take a finding on the values."
-        )
-    shape = (1, w.keys)
-    lines = [
-        f"scores = {array(recipe, floats(w.scores).tolist(), shape, f.dtype)}",
-        f"mask = {booleans(recipe, w.mask, shape)}  # True = allowed",
-    ]
+    if method is None:
+        raise told.refused(f"compares two answers ({w.quantity}), which one call does not show.")
+    lines, arguments, first = row_of(told, w), "scores, mask", ""
     vector = w.cotangent if method == "vjp" else w.tangent
-    arguments = "scores, mask"
     if method != "forward":
         if vector is None:
-            raise ValueError(f"The witness of finding {f.id} does not hold the vector of its derivative.")
-        lines.append(f"vector = {array(recipe, floats(vector).tolist(), shape, f.dtype)}")
+            raise told.refused("does not hold the vector of its derivative.")
+        lines.append(told.given("vector", floats(vector)[None]))
         arguments += ", vector"
-    lines.append(f"returned = {exactly(recipe, f'run({arguments})')}[0]")
-    lines += _judged(recipe, f, w, key, rule, method, arguments)
-    return "\n".join(lines) + "\n", method
+    elif told.recipe.several:
+        first = "[0]"
+    if w.quantity == "valid":
+        return [*lines, *_flag(told, w)], (method,)
+    lines.append(f"returned = {told.exactly(f'run({arguments}){first}')}[0]")
+    return [*lines, *_judged(told, subject, w, key, method)], (method,)
 
 
-def _judged(recipe: Recipe, f: Finding, w: Witness, key: str, rule: Contract, method: str, arguments: str) -> list[str]:
-    budget = (f.budget if f.minimal is None else f.minimal.budget) or 0.0
+def _judged(told: Told, subject: Subject, w: Witness, key: str, method: Which) -> list[str]:
+    budget = budget_of(told.finding, w)
     assert w.mask is not None
-    assert w.scores is not None
-    empty = not any(w.mask)
     if w.quantity == "row sum":
-        return [f"budget = {number(budget)}", *ending("returned.sum()", "1.0", "the sum of the weights", "budget")]
-    if w.other is not None and w.note != GIVEN:
-        if key != relations.NON_INTERFERENCE:
-            raise ValueError(
-                f"Finding {f.id} compares a row with a copy of it that the certificate does not hold. "
-                f"Run 'hardmask replay CERTIFICATE {f.id}'."
-            )
-        called = f"run({arguments.replace('scores', 'clean')})"
-        clean = [x if m else 0.0 for x, m in zip(floats(w.scores).tolist(), w.mask, strict=True)]
         return [
-            f"clean = {array(recipe, clean, (1, w.keys), f.dtype)}  # 0 where blocked",
-            f"other = {exactly(recipe, called)}[0]",
+            "import math",
+            "",
             f"budget = {number(budget)}",
-            *TWO,
+            *ending("math.fsum(returned)", "1.0", "the sum of the weights", "budget"),
         ]
-    if empty and method == "forward":
-        return _empty(w, rule)
-    if w.note == GIVEN or w.exact is None:
-        raise ValueError(
-            f"Finding {f.id} is about the weights that the backward pass was given, not about a true value. "
-            f"Run 'hardmask replay CERTIFICATE {f.id}', or take another of its findings."
-        )
+    if key == facts.VISIBLE:
+        return [
+            'print("returned", returned)',
+            "if not np.isnan(returned).any():",
+            '    raise SystemExit("The fault shows: a NaN at an allowed key is swallowed.")',
+            'print("The fault does not show.")',
+        ]
+    if key == facts.ISOLATION:
+        return _isolated(told, subject, w)
+    if not any(w.mask):
+        return _empty(told, w, method)
+    if w.exact is None:
+        raise told.refused("is about numbers that are not real: nothing is true of them.")
+    budgets = _budgets(told, subject, w, method)
+    if key in forward.RANGE:
+        return [
+            f"budget = np.array({numbers(budgets.tolist())})",
+            'print("returned", returned)',
+            "if not np.all((returned >= 0) & (returned <= 1 + budget)):  # NaN is in no interval",
+            '    raise SystemExit(f"The fault shows: {returned} is not in [0, 1].")',
+            'print("The fault does not show.")',
+        ]
     true = [float(x.partition(" ")[0]) for x in w.exact]
-    at = "slice(None)" if w.index is None else str(w.index)
-    if budget == 0.0:
-        # Only structure is at stake: blocked keys, whose value is exactly 0.
-        blocked = np.flatnonzero(~np.array(w.mask, bool))
-        if w.index is None and len(blocked):
-            at = str(blocked.tolist())
+    if w.index is None:
+        granted, at = f"np.array({numbers(budgets.tolist())})", "slice(None)"
+    else:
+        granted, at = number(max(budget, float(budgets[w.index]))), str(w.index)
     return [
         f"true = np.array({numbers(true)})",
-        f"budget, at = {number(budget)}, {at}",
-        *ENTRIES,
+        f"budget, at = {granted}, {at}",
+        *(ENTRIES if w.index is not None else MANY),
     ]
 
 
-def _empty(w: Witness, rule: Contract) -> list[str]:
+def _view(told: Told, subject: Subject, w: Witness, *, clean: bool = False) -> View:
+    """The row of a witness with its truth; ``clean``: with zeros in its vectors where it is blocked."""
+    mask, dtype = np.array([w.mask], bool), told.finding.dtype
+
+    def vector(values: list[str] | None) -> Array:
+        found = np.zeros((1, w.keys)) if values is None else floats(values)[None]
+        return stored(np.where(mask, found, 0.0) if clean else found, dtype)
+
+    scores, family = stored(floats(w.scores or [])[None], dtype), np.zeros(1, np.int64)
+    batch = Batch(w.batch, dtype, scores, mask, vector(w.cotangent), vector(w.tangent), family, ("row",))
+    return View(subject, told.rule, Truth(batch), frozenset())
+
+
+def _budgets(told: Told, subject: Subject, w: Witness, method: Which) -> Floats:
+    """How far each entry of an answer about the row may be from the truth."""
+    view = _view(told, subject, w)
+    if method == "forward":
+        return np.asarray(view.budget().error[0])
+    return np.asarray(view.derivative_budget(method, SIDE[method])[0])
+
+
+def _isolated(told: Told, subject: Subject, w: Witness) -> list[str]:
+    """A derivative along a vector with numbers that are not real, at blocked keys: it is that of zeros there."""
+    mode: Mode = "vjp" if w.quantity == "vjp" else "jvp"
+    view = _view(told, subject, w, clean=True)
+    true = view.truth.derivative(SIDE[mode]).value[0]
+    budget = view.derivative_budget(mode, SIDE[mode])[0]
+    return [
+        f"true = np.array({numbers(true.tolist())})  # that of zeros at the blocked keys",
+        f"budget, at = np.array({numbers(budget.tolist())}), slice(None)",
+        *MANY,
+    ]
+
+
+def _empty(told: Told, w: Witness, method: Which) -> list[str]:
     """What a row without an allowed key has to give."""
+    rule = told.rule
     if rule.kind == "nan":
-        return NOT_NAN
-    if rule.kind not in ("zero", "zero+valid", "uniform") and not rule.zero:
-        raise ValueError(f"The contract '{rule}' of empty rows is not one that a script shows. Run 'hardmask replay'.")
-    value = 0.0 if rule.zero else 1.0 / max(w.keys, 1)
-    return [f"true = np.full({w.keys}, {number(value)})", "budget, at = 0.0, slice(None)", *ENTRIES]
+        return NOT_NAN if method == "forward" else NOT_NAN_OR_ZERO
+    if rule.kind == "fallback" and method == "forward" and rule.key is not None:
+        true: Codes = (np.arange(w.keys) == rule.key).astype(np.int64)
+        return [f"true = np.array({true.tolist()})", "budget, at = 0.0, slice(None)", *ENTRIES]
+    return [f"true = np.zeros({w.keys})", "budget, at = 0.0, slice(None)", *ENTRIES]
+
+
+def _flag(told: Told, w: Witness) -> list[str]:
+    """The flag is False exactly on rows without an allowed key."""
+    if not told.recipe.several:
+        raise told.refused("misses a flag that the entry point does not return: there is nothing to call.", "Add one.")
+    expected = any(w.mask or ())
+    return [
+        "valid = bool(run(scores, mask)[1][0])",
+        f'print("valid", valid, "true", {expected})',
+        f"if valid != {expected}:",
+        f'    raise SystemExit(f"The fault shows: valid is {{valid}} on a row with {sum(w.mask or ())} allowed keys.")',
+        'print("The fault does not show.")',
+    ]

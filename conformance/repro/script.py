@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from ...adapters.attention import Attention
-from ...adapters.recipe import Recipe
+from ...adapters.recipe import Which
 from ...spec.contracts import contract
 from ..document import Certificate
 from ..finding import Finding
@@ -15,6 +16,7 @@ from ..verification.asked import asked_of
 from .own import recipe_from_target
 from .problem import of_problem
 from .row import of_row
+from .told import Told
 
 WIDTH = 116
 
@@ -28,7 +30,7 @@ def script(certificate: Certificate, finding: Finding) -> str:
     found = asked_of(certificate)
     if found is None:
         raise ValueError("The certificate's request is none that this version can have carried out.")
-    if finding.verdict != "fail":
+    if finding.verdict not in ("fail", "error"):
         raise ValueError(f"Finding {finding.id} is '{finding.verdict}': only a failure can be shown by a script.")
     asked, request = found
     subject = subject_of(certificate, finding, asked.targets)
@@ -39,16 +41,27 @@ def script(certificate: Certificate, finding: Finding) -> str:
             f"Run 'hardmask replay CERTIFICATE {finding.id}' instead."
         )
     rule = contract(request.policy.contract_of(subject))
+    told = Told(certificate, finding, recipe, rule, request.policy, asked)
     if isinstance(subject, Attention):
-        body, method = of_problem(subject, recipe, finding, rule)
+        lines, methods = of_problem(told, subject)
     else:
-        body, method = of_row(subject, recipe, finding, rule)
-    return _head(certificate, finding) + _calling(recipe, method, finding) + body
+        lines, methods = of_row(told, subject)
+    imports, lines = _imports(lines)
+    return _head(certificate, finding) + imports + _calling(told, methods) + "\n".join(lines) + "\n"
 
 
-def _calling(recipe: Recipe, method: str, finding: Finding) -> str:
-    text = recipe.script(method)  # type: ignore[arg-type]
-    if recipe.library == "numpy" and finding.dtype == "bfloat16":
+def _imports(lines: list[str]) -> tuple[str, list[str]]:
+    """What a script imports of the standard library goes before everything else."""
+    found = [line for line in lines if line in ("import math", "from fractions import Fraction")]
+    rest = [line for line in lines if line not in found]
+    while rest and not rest[0]:
+        rest = rest[1:]
+    return "".join(f"{line}\n" for line in found), rest
+
+
+def _calling(told: Told, methods: Sequence[Which]) -> str:
+    text = told.recipe.script(*methods)
+    if told.recipe.library == "numpy" and told.finding.dtype == "bfloat16":
         text = f"import ml_dtypes\n{text}"
     return f"{text}\n\n"
 
