@@ -20,6 +20,7 @@ from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -100,12 +101,12 @@ def missing(shown: list[str], output: str) -> str | None:
 
 
 def run(command: str) -> tuple[int, str]:
-    """Run ``hardmask …`` or ``python FILE`` in this process: exit code, and all that was printed."""
+    """Run ``hardmask …``, ``python FILE`` or ``cat FILE`` in this process: exit code, and all that was printed."""
     program, *arguments = shlex.split(command)
+    if program == "cat":
+        return 0, Path(arguments[0]).read_text()
     if program == "python":
-        with redirect_stdout(StringIO()) as printed:
-            runpy.run_path(arguments[0], run_name="__main__")
-        return 0, printed.getvalue()
+        return of_script(arguments[0])
     assert program == "hardmask", command
     if arguments[0] == "certify" and "--exhaustive" in arguments:
         arguments += [] if "--fraction" in arguments else ["--fraction", "0.00005", "--jobs", "1"]
@@ -115,6 +116,17 @@ def run(command: str) -> tuple[int, str]:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output
+
+
+def of_script(file: str) -> tuple[int, str]:
+    """Exit code and output of a script, which may end with a sentence, as a shell shows it."""
+    with redirect_stdout(StringIO()) as printed, np.errstate():
+        try:
+            runpy.run_path(file, run_name="__main__")
+        except SystemExit as end:
+            said = end.code if isinstance(end.code, str) else ""
+            return 1 if said else int(end.code or 0), f"{printed.getvalue()}{said}\n"
+    return 0, printed.getvalue()
 
 
 @pytest.fixture(autouse=True)
