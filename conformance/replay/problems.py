@@ -38,7 +38,7 @@ def again_problem(
     workers: Options | None,
 ) -> tuple[Finding, str]:
     """The finding of today, and what it rests on in words. Raises ValueError where its problem cannot be had."""
-    cases = _planned(asked, certificate.seed, f)
+    cases = planned_problems(asked, certificate.seed, f)
     last: tuple[Finding, str] | None = None
     if f.smallest is not None and f.smallest.q is not None:
         problem = problem_of(f.smallest, f, cases.get(f.smallest.problem))
@@ -49,7 +49,7 @@ def again_problem(
             last = now, "the smallest problem"
             if now.verdict in ("fail", "error"):
                 return last
-    chosen = _whole(f, cases)
+    chosen = whole_of(f, cases)
     for case in chosen:
         subjects = company(certificate, subject, asked.targets, workers) if key == "path_agreement" else [subject]
         if not wanted(case, [subject]):
@@ -69,7 +69,7 @@ def again_problem(
     return last
 
 
-def _planned(asked: Asked, seed: int, f: Finding) -> dict[str, AnyCase]:
+def planned_problems(asked: Asked, seed: int, f: Finding) -> dict[str, AnyCase]:
     if asked.effort not in EFFORTS:
         return {}
     rounds = None if asked.rounds is None else min(asked.rounds, 200)
@@ -78,7 +78,7 @@ def _planned(asked: Asked, seed: int, f: Finding) -> dict[str, AnyCase]:
     return found
 
 
-def _whole(f: Finding, cases: dict[str, AnyCase]) -> list[AnyCase]:
+def whole_of(f: Finding, cases: dict[str, AnyCase]) -> list[AnyCase]:
     """The problem of the witness, which may be a part of one; those of the family where the finding names none."""
     if f.attention is None:
         return [c for c in cases.values() if _family(c) == f.family]

@@ -13,8 +13,10 @@ from ..finding import Finding
 from ..replay.choice import subject_of
 from ..text import printable
 from ..verification.asked import asked_of
+from ..verification.claims import key_of
 from .own import recipe_from_target
 from .problem import of_problem
+from .related import of_related
 from .row import of_row
 from .told import Told
 
@@ -43,7 +45,8 @@ def script(certificate: Certificate, finding: Finding) -> str:
     rule = contract(request.policy.contract_of(subject))
     told = Told(certificate, finding, recipe, rule, request.policy, asked)
     if isinstance(subject, Attention):
-        lines, methods = of_problem(told, subject)
+        related = of_related(told, subject, key_of(finding.declaration), finding.smallest or finding.attention)
+        lines, methods = of_problem(told, subject) if related is None else related
     else:
         lines, methods = of_row(told, subject)
     imports, lines = _imports(lines)

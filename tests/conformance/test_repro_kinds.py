@@ -61,6 +61,8 @@ FALLBACK = FORWARD.replace(
     "    s =", "    mask = mask | (~mask.any(-1, keepdims=True) & (np.arange(mask.shape[-1]) == 0))\n    s =", 1
 )
 
+FLAGGED = FORWARD.replace("!= 0)\n", "!= 0), mask.any(-1)\n")
+
 FILE = '''
 import numpy as np
 
@@ -71,9 +73,9 @@ SOURCE = """{source}"""
 
 space = {{"np": np}}
 exec(SOURCE, space)
-{more}
 made = Subject(
-    "mine.made", forward=space["forward"], vjp=space.get("vjp"), jvp=space.get("jvp"), recipe=Recipe("numpy", SOURCE),
+    "mine.made", forward={forward}, vjp=space.get("vjp"), jvp=space.get("jvp"),
+    recipe=Recipe("numpy", SOURCE, several={several}),
     {declared}
 )
 '''
@@ -91,6 +93,7 @@ class Wrong:
     contract: str | None = "zero"
     require: tuple[str, ...] = ()
     declared: str = ""
+    forward: str = 'space["forward"]'
     effort: str = "smoke"
 
 
@@ -112,6 +115,14 @@ WRONG = {
         effort="default",
     ),
     "one maximum for all rows": Wrong(FORWARD.replace("axis=-1, keepdims=True, initial", "initial"), "row-sum"),
+    "a row knows its neighbours": Wrong(
+        FORWARD.replace(
+            "    total =",
+            "    e = e * (1 + 0.125 * (np.arange(e.shape[-1]) == 0) * (len(e) > 1)).astype(e.dtype)\n    total =",
+        ),
+        "extension:batch-invariance",
+        says="wrong weights",
+    ),
     "VJP is not symmetric": Wrong(FORWARD + pull("vjp", RIGHT + " + 0.25 * w * np.roll(v, 1, -1)"), "inner_derivative"),
     "JVP is not the adjoint of the VJP": Wrong(
         FORWARD + pull("vjp") + pull("jvp", "1.5 * " + RIGHT), "backward_eq_adjoint_fderiv"
@@ -134,6 +145,15 @@ WRONG = {
         "extension:allowed-nan-visible",
         require=("allowed-nan-visible",),
     ),
+    "a flag of the wrong row": Wrong(
+        FLAGGED.replace("mask.any(-1)", "mask.any(-1) & (mask.shape[-1] > 1)"),
+        "extension:empty-row",
+        note="valid",
+        contract="zero+valid",
+        says="valid is False on a row with 1 allowed keys",
+        correct=FLAGGED,
+        forward='lambda s, m: Answer(*space["forward"](s, m))',
+    ),
     "not rejected": Wrong(
         FORWARD, "empty-row", contract="reject", says="a row without an allowed key was not refused", correct=REJECTING
     ),
@@ -145,7 +165,11 @@ WRONG = {
 
 
 def certificate_of(wrong: Wrong, folder: Path) -> Certificate:
-    (folder / "mine.py").write_text(FILE.format(source=wrong.source, declared=wrong.declared, more=""))
+    (folder / "mine.py").write_text(
+        FILE.format(
+            source=wrong.source, declared=wrong.declared, forward=wrong.forward, several="Answer" in wrong.forward
+        )
+    )
     request = Request(
         (f"{folder}/mine.py:made",),
         contract=wrong.contract,
