@@ -19,14 +19,11 @@ def forward(q, k, v, mask, scale):
     output = helper.make_tensor_value_info("output", kind, None)
     graph = helper.make_graph([node], "attention", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {{n: np.ascontiguousarray(x) for n, x in given.items()}})[0]
 """
 
 EXPORTED = """
-import io
 import onnxruntime
 import torch
 
@@ -41,13 +38,9 @@ def forward(q, k, v, mask, scale):
     shapes = ((3, 4, 5, 8), (3, 4, 7, 8), (3, 4, 7, 6))
     given = (*(torch.zeros(s, dtype=kind) for s in shapes), torch.ones(3, 4, 5, 7, dtype=torch.bool))
     sizes = (dict.fromkeys(range(4), torch.export.Dim.DYNAMIC),) * 4
-    program = torch.onnx.export(
-        Attend(), given, dynamo=True, dynamic_shapes=sizes, opset_version={opset}, verbose=False
-    )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    model = program.model_proto.SerializeToString()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    told = {{"dynamo": True, "dynamic_shapes": sizes, "opset_version": {opset}, "verbose": False}}
+    model = torch.onnx.export(Attend(), given, **told).model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     arrays = {{"q": q, "k": k, "v": v, "mask": np.broadcast_to(mask, (*q.shape[:3], k.shape[2]))}}
     named = {{i.name: np.ascontiguousarray(arrays[i.name]) for i in session.get_inputs()}}
     return session.run(None, named)[0]

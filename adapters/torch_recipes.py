@@ -89,6 +89,29 @@ def forward(q, k, v, mask, scale):
     return {returned}
 """
 
+MHA_EVAL = """
+from torch.nn.functional import pad
+
+
+def forward(q, k, v, mask, scale):
+    (batch, heads, queries, width), keys = q.shape, k.shape[2]
+    more, length = {more}, max(queries, keys)
+    mask = pad(mask.expand(batch, heads, queries, keys), (0, 0, 0, length - queries, 0, more), value=True)
+    mask, heads, size = pad(mask, (0, length - keys)), heads + more, (heads + more) * width
+    module = torch.nn.MultiheadAttention(4 * size, heads, batch_first=True, dtype=q.dtype).eval()
+    row = (column := torch.arange(size)) // width * 4 * width + column % width
+    weight = torch.zeros(4, 4 * size, 4 * size, dtype=q.dtype)  # picks q, k and v out of one input; biases are 0
+    weight[3, column, row] = 1.0
+    for part, factor in enumerate((2.0, 1.0, 1.0)):  # heads are 4 times as wide: 2 keeps the scale
+        weight[part, row, part * size + column] = factor
+    module.load_state_dict({{"in_proj_weight": weight[:3].flatten(0, 1), "out_proj.weight": weight[3]}}, strict=False)
+    padded = [pad(x, (0, 0, 0, length - x.shape[2], 0, more)) for x in (q, k, v, torch.zeros_like(q))]
+    x = torch.cat([x.transpose(1, 2).reshape(batch, length, size) for x in padded], -1)
+    output, weights = module(x, x, x, {name}={blocked}, need_weights={weights}, average_attn_weights=False)
+    output = output[..., :size].reshape(batch, length, heads, width).transpose(1, 2)[:, : q.shape[1], :queries]
+    return {returned}
+"""
+
 BY_MASK = "~mask.expand(batch, heads, queries, keys).reshape(batch * heads, queries, keys)"
 BY_PADDING = "~mask[:, 0, :1].all(1).expand(batch, keys)"
 
@@ -141,6 +164,16 @@ def _mha() -> dict[str, Recipe]:
                 blocked=blocked, name=name, weights=weights, returned="(output, weights)" if weights else "output"
             )
             variant = f"train{',weights' if weights else ''}{padding}"
+            found[f"torch.multihead_attention[{variant}]"] = Recipe("torch", source, several=weights)
+        for even, weights in ((True, True), (True, False), (False, False)):
+            source = MHA_EVAL.format(
+                more="heads % 2" if even else "1 - heads % 2",
+                name=name,
+                weights=weights,
+                blocked="~mask[:, 0, :1].all(1)" if padding else "~mask.reshape(-1, length, length)",
+                returned="(output, weights[:, : q.shape[1], :queries, :keys])" if weights else "output",
+            )
+            variant = f"eval,{'even' if even else 'odd'}-heads{',weights' if weights else ''}{padding}"
             found[f"torch.multihead_attention[{variant}]"] = Recipe("torch", source, several=weights)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -21,6 +22,9 @@ from .row import of_row
 from .told import Told
 
 WIDTH = 116
+
+PACKAGES = ("numpy", "scipy", "torch", "jax", "flax", "onnx", "onnxruntime")
+"""What a script may import; it prints the versions of those that it does."""
 
 
 def script(certificate: Certificate, finding: Finding) -> str:
@@ -66,7 +70,15 @@ def _calling(told: Told, methods: Sequence[Which]) -> str:
     text = told.recipe.script(*methods)
     if told.recipe.library == "numpy" and told.finding.dtype == "bfloat16":
         text = f"import ml_dtypes\n{text}"
-    return f"{text}\n\n"
+    short = re.sub(r"\n{3,}", "\n\n", text)  # one blank line, not two: a screen should hold the whole script
+    short = short.replace("\n\nfrom ", "\nfrom ").replace("\n\nimport ", "\nimport ")
+    return f"from importlib.metadata import version\n{short}\n{_printed(text)}\n"
+
+
+def _printed(text: str) -> str:
+    """The line that prints the versions of what a source imports."""
+    used = [p for p in PACKAGES if re.search(rf"^(import|from) {p}\b", text, re.MULTILINE)]
+    return f'print(*(f"{{name}} {{version(name)}}" for name in {used!r}))'
 
 
 def _head(certificate: Certificate, f: Finding) -> str:
@@ -82,7 +94,7 @@ def _head(certificate: Certificate, f: Finding) -> str:
 
 
 def _versions(certificate: Certificate) -> str:
-    found = certificate.environment.get("versions")
+    found = certificate.environment.get("frameworks")
     if not isinstance(found, dict):
         return ""
     return ", ".join(f"{printable(str(k), 40)} {printable(str(v), 40)}" for k, v in sorted(found.items())) + "."

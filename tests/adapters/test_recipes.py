@@ -148,5 +148,5 @@ def test_the_entry_points_of_the_frameworks_have_recipes() -> None:
     assert ids
     without = {s for s in ids if resolve_all([s])[0].recipe is None}
     # The encoder layer is read through two layer norms, and the others are long programs.
-    allowed = ("torch.transformer_encoder_layer", "torch.multihead_attention[eval", "torch.sdpa[export]")
+    allowed = ("torch.transformer_encoder_layer", "torch.sdpa[export]")
     assert {s for s in without if not s.startswith((*allowed, "torch.sdpa[math,compile]"))} == set()

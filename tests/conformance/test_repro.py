@@ -68,7 +68,7 @@ def holds(certificate: Certificate, folder: Path) -> list[str]:
         assert code == 1, f"{f.subject}, {f.diagnosis}: {output}"
         assert "The fault shows: " in output
         assert "Traceback" not in output
-        assert len(text.splitlines()) <= 60
+        assert len(text.splitlines()) <= 45
         names.append(f"{f.subject}: {f.diagnosis}")
     return names
 
@@ -84,23 +84,6 @@ def test_failures_of_numpy_show_without_hardmask(numpy_certificate: Certificate,
     assert "numpy.additive-1e9: raw softmax" in names
     assert "numpy.additive-1e9: leak" in names
     assert "numpy.attention[-inf]: NaN" in names
-
-
-@pytest.mark.torch
-def test_failures_of_pytorch_show_without_hardmask(tmp_path: Path) -> None:
-    targets = ["torch.additive-inf", "torch.masked-softmax"]
-    names = holds(certified(targets), tmp_path)
-    assert {n.partition(":")[0] for n in names} == set(targets)
-    assert "torch.additive-inf: clean forward, NaN VJP" in names or "torch.additive-inf: NaN" in names
-
-
-@pytest.mark.jax
-@pytest.mark.flax
-def test_failures_of_jax_and_flax_show_without_hardmask(tmp_path: Path) -> None:
-    targets = ["jax.fill-inf[jit]", "jax.dot_product_attention[jit]", "flax.linen.dot_product_attention[jit]"]
-    names = holds(certified(targets), tmp_path)
-    assert {n.partition(":")[0] for n in names} == set(targets)
-    assert "jax.dot_product_attention[jit]: mean of values" in names
 
 
 CORRECT = """
