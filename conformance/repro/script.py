@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ def _calling(told: Told, methods: Sequence[Which]) -> str:
 def _printed(text: str) -> str:
     """The line that prints the versions of what a source imports."""
     used = [p for p in PACKAGES if re.search(rf"^(import|from) {p}\b", text, re.MULTILINE)]
-    return f'print(*(f"{{name}} {{version(name)}}" for name in {used!r}))'
+    return f'print(*(f"{{name}} {{version(name)}}" for name in {json.dumps(used)}))'
 
 
 def _head(certificate: Certificate, f: Finding) -> str:
