@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...adapters.attention import Attention
 from ...adapters.recipe import Which
 from ...spec.attention.problem import Problem
+from ..attention.judgement import WorstVector
+from ..attention.minimised import judged
+from ..attention.smallest import smallest
+from ..attention.verdicts import confirmed
 from ..attention.view import AttentionView, Known
-from ..replay.problems import problem_of
+from ..finding import AttentionWitness
+from ..replay.problems import planned_problems, problem_of, whole_of
+from ..verification.claims import key_of
 from .literals import number, numbers
 from .told import Body, Told
 from .verdict import MANY, NOT_NAN
@@ -22,6 +30,9 @@ PLACE: dict[str, tuple[Which, str]] = {
     "dv": ("vjp", "[2]"),
 }
 """Quantity -> the method that returns it, and where in its answer."""
+
+LARGEST = 400
+"""Numbers of a problem that a script may hold, where it is shrunk for it."""
 
 
 def place_of(told: Told, quantity: str) -> tuple[Which, str]:
@@ -47,6 +58,10 @@ def of_problem(told: Told, subject: Attention) -> Body:
     """The lines of the script that judge, and the methods that they call. Raises ValueError, with a sentence."""
     f = told.finding
     w = f.smallest or f.attention
+    if w is not None and w.q is None and w.quantity in PLACE:
+        w = _smaller(told, subject)
+    if w is not None and w.quantity == "bits":
+        raise told.refused("is about what numbers that are not real reach, in several answers at once.")
     if w is None or w.q is None:
         raise told.refused("speaks of a problem that is too large for a script.")
     if w.quantity not in PLACE or not w.index:
@@ -69,3 +84,28 @@ def of_problem(told: Told, subject: Attention) -> Body:
         *MANY,
     ]
     return lines, (method,)
+
+
+def shrunk(told: Told, shows: Callable[[Problem], bool]) -> Problem:
+    """The smallest problem found that shows the fault, made from those that the seed gives for the finding."""
+    f = told.finding
+    for case in whole_of(f, planned_problems(told.asked, told.certificate.seed, f)):
+        problem = case.build()
+        if shows(problem):
+            found = smallest(problem, shows)
+            if found.q.size + found.k.size + found.v.size > LARGEST:
+                raise told.refused("takes a problem that is too large for a script.")
+            return found
+    raise told.refused("compares two answers that do not differ here, on any problem that the seed gives for it.")
+
+
+def _smaller(told: Told, subject: Attention) -> AttentionWitness | None:
+    """The witness of the smallest problem found, where the certificate's own is too large to hold."""
+    f = told.finding
+
+    def failing(problem: Problem) -> WorstVector | None:
+        tally = judged(subject, key_of(f.declaration), problem, told.policy)
+        return None if tally is None or not tally.failed else tally.worst
+
+    worst = failing(shrunk(told, lambda p: failing(p) is not None))
+    return None if worst is None else confirmed(worst, subject.id, f.declaration)

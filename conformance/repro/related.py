@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,20 +15,16 @@ from ..attention.agreement import agreement
 from ..attention.calls import call_attention, limit_of, takes
 from ..attention.checks import pairing, relations
 from ..attention.judgement import Judged
-from ..attention.smallest import smallest
 from ..attention.view import AttentionView, Known
 from ..calls import Fault
 from ..finding import AttentionWitness
 from ..minimise.trial import kind
 from ..replay.choice import company
-from ..replay.problems import planned_problems, problem_of, whole_of
-from .problem import arguments, place_of
+from ..replay.problems import problem_of
+from .problem import arguments, place_of, shrunk
 from .raised import RAISES
 from .told import Body, Told
 from .verdict import apart, small
-
-LARGEST = 400
-"""Numbers of a problem that a script may hold."""
 
 
 def of_related(told: Told, subject: Attention, key: str, w: AttentionWitness | None) -> Body | None:
@@ -42,19 +38,6 @@ def of_related(told: Told, subject: Attention, key: str, w: AttentionWitness | N
     if key == pairing.NAME:
         return _pairing(told, subject, w)
     return _relation(told, subject, key, w)
-
-
-def _shrunk(told: Told, shows: Callable[[Problem], bool]) -> Problem:
-    """The smallest problem found that shows the fault, made from those that the seed gives for the finding."""
-    f = told.finding
-    for case in whole_of(f, planned_problems(told.asked, told.certificate.seed, f)):
-        problem = case.build()
-        if shows(problem):
-            found = smallest(problem, shows)
-            if found.q.size + found.k.size + found.v.size > LARGEST:
-                raise told.refused("takes a problem that is too large for a script.")
-            return found
-    raise told.refused("compares two answers that do not differ here, on any problem that the seed gives for it.")
 
 
 def _first(outcomes: Iterator[Judged], key: str, note: str) -> tuple[Judged, int] | None:
@@ -77,7 +60,7 @@ def _relation(told: Told, subject: Attention, key: str, w: AttentionWitness) -> 
             return None
         return _first(relations.check(AttentionView(subject, told.rule, Known(problem), frozenset())), key, w.note)
 
-    whole = _shrunk(told, lambda p: failing(p) is not None)
+    whole = shrunk(told, lambda p: failing(p) is not None)
     found = failing(whole)
     if found is None or found[0].problem is None:
         raise told.refused("does not fail every time.")
@@ -125,7 +108,7 @@ def _paths(told: Told, subject: Attention, w: AttentionWitness) -> Body:
         mine = [o for s, outcomes in agreement(views) if s is subject for o in outcomes]
         return _first(iter(mine), "path_agreement", w.note)
 
-    problem = _shrunk(told, lambda p: failing(p) is not None)
+    problem = shrunk(told, lambda p: failing(p) is not None)
     found = failing(problem)
     if found is None:
         raise told.refused("does not fail every time.")
@@ -168,7 +151,7 @@ def _pairing(told: Told, subject: Attention, w: AttentionWitness) -> Body:
         return None
 
     held = None if w.q is None else problem_of(w, told.finding)
-    problem = _shrunk(told, lambda p: failing(p) is not None) if held is None or failing(held) is None else held
+    problem = shrunk(told, lambda p: failing(p) is not None) if held is None or failing(held) is None else held
     budget = failing(problem) or 0.0
     lines, given = arguments(told, problem, "jvp")
     back = given.removesuffix("vector") + "g"
@@ -202,7 +185,7 @@ def _raised(told: Told, subject: Attention) -> Body:
         answer = call_attention(subject, method, problem)
         return isinstance(answer, Fault) and answer.raised and kind(answer) == wanted
 
-    lines, given = arguments(told, _shrunk(told, raises), method)
+    lines, given = arguments(told, shrunk(told, raises), method)
     return [
         *lines,
         "try:",

@@ -137,3 +137,16 @@ def test_a_jvp_that_is_not_the_adjoint_shows_without_hardmask(tmp_path: Path) ->
 def test_an_attention_that_raises_shows_without_hardmask(tmp_path: Path) -> None:
     refusing = CORRECT.replace("    k = ", '    if not k.shape[2]:\n        raise ValueError("no keys")\n    k = ', 1)
     shown(refusing, "extension:attention-empty-row", tmp_path, "it raised ValueError: no keys")
+
+
+def test_a_problem_that_is_too_large_for_its_certificate_is_shrunk(tmp_path: Path) -> None:
+    wrong = CORRECT.replace("return output", "output = 1.5 * output\n    return output")
+    (tmp_path / "mine.py").write_text(FILE.format(source=wrong, other=CORRECT))
+    request = Request((f"{tmp_path}/mine.py:paths",), contract="zero", effort="smoke", dtypes=("float32",))
+    certificate = certify(request).certificate
+    large = [f for f in failing(certificate) if f.smallest is None and f.attention is not None]
+    large = [f for f in large if f.attention is not None and f.attention.q is None and f.attention.quantity == "output"]
+    assert large
+    code, output = executed(script(certificate, large[0]), tmp_path)
+    assert code == 1, output
+    assert "The fault shows: " in output
