@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,6 +98,11 @@ def used(error: Floats, budget: Floats) -> Floats:
         np.divide(error, budget, out=share, where=budget > 0.0)
     share[np.isnan(share)] = np.inf
     return share
+
+
+def finite(x: float) -> float | None:
+    """A number as a record holds it: None where it is infinite or NaN, which JSON lacks."""
+    return x if math.isfinite(x) else None
 
 
 def by_referee(truth: Truth, side: Side | None = None) -> Resolve:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from .document import ErrorRecord, OutputRecord
-from .judgement import Counts
+from .judgement import Counts, finite
 from .promises import declared
 from .spread import Spread
 
@@ -43,8 +42,8 @@ def errors_of(subject: str, dtype: str, counts: CountsBy, served: Sequence[str])
                 unusable=spread.unusable,
                 rows=spread.rows,
                 effective_rows=spread.effective_rows,
-                least=_finite(spread.least),
-                largest=_finite(spread.largest),
+                least=finite(spread.least),
+                largest=finite(spread.largest),
                 counts=spread.by_edge,
                 quantiles=spread.quantiles,
             )
@@ -90,7 +89,3 @@ def observed(
             errors += errors_of(subject, dtype, counts, list(served))
             outputs += outputs_of(subject, dtype, counts, served)
     return errors, outputs
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None

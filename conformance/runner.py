@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Protocol, cast
+from typing import Protocol, Self, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -234,8 +234,22 @@ def _without_empty(batch: Batch) -> Batch:
     return replace(batch, relations={}, permutation=None, **parts)
 
 
-def merge(into: Results, more: Results) -> None:
-    """Add the tallies of one batch to those of the run."""
+class Merges(Protocol):
+    """Counts of rows or of vectors."""
+
+    def merge(self, other: Self, /) -> None:
+        """Add other counts."""
+        ...
+
+
+Merging = TypeVar("Merging", bound=Merges)
+
+
+def merge(
+    into: dict[tuple[str, str], dict[tuple[str, str], Merging]],
+    more: dict[tuple[str, str], dict[tuple[str, str], Merging]],
+) -> None:
+    """Add the tallies of one batch, or of one problem, to those of the run."""
     for key, tallies in more.items():
         mine = into.setdefault(key, {})
         for name, tally in tallies.items():

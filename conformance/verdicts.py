@@ -20,7 +20,7 @@ from .checks.derivative import GIVEN
 from .diagnosis import INVERTED, ROUNDED
 from .document import Measured
 from .finding import Finding, Verdict, Witness
-from .judgement import Counts, Tally, Worst
+from .judgement import Counts, Tally, Worst, finite
 from .measure import NONE, SIZES
 from .promises import declared
 from .runner import Results, methods_of
@@ -129,8 +129,8 @@ def _accuracy(subject: Subject, key: str, dtype: str, mine: dict[str, Tally]) ->
         declared=declared_for(subject, key, dtype),
         strongest=holds,
         growth={} if fine else {f"{SIZES[size]:g}": ratio for size, ratio in sorted(growth.items())},
-        error=None if worst is None or fine else _finite(worst.error),
-        budget=None if worst is None or fine else _finite(worst.budget),
+        error=None if worst is None or fine else finite(worst.error),
+        budget=None if worst is None or fine else finite(worst.budget),
         witness=None if worst is None or fine else _full(worst)[1],
     )
 
@@ -194,15 +194,11 @@ def finding_of(subject: str, name: str, dtype: str, family: str, tally: Tally) -
         elements=tally.elements,
         tier=worst.tier if worst is not None else tally.tier,
         ratio=ratio if tally.checked and math.isfinite(ratio) else None,
-        error=_finite(worst.error) if worst is not None else None,
-        budget=_finite(worst.budget) if worst is not None else None,
+        error=finite(worst.error) if worst is not None else None,
+        budget=finite(worst.budget) if worst is not None else None,
         enclosure=enclosure,
         witness=witness,
     )
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 def _index(worst: Worst) -> int | None:

@@ -16,7 +16,7 @@ from ...spec.attention.tiers import model
 from ...spec.contracts import contract
 from ...spec.oracle.audit import Audit
 from ..finding import BEYOND
-from ..runner import CaseJudged, CaseStarted, Event, Policy
+from ..runner import CaseJudged, CaseStarted, Event, Policy, merge
 from ..suite_fault import SuiteFault
 from .agreement import agreement
 from .calls import limit_of, takes
@@ -107,17 +107,6 @@ def count_faults(view: AttentionView, tallies: AttentionTallies) -> None:
     for name, fault in view.related_faults.items():
         tally = tallies.setdefault((name, family), AttentionTally(tier=view.tier("forward")))
         tally.errors += [s for s in (fault.sentence,) if s not in tally.errors]
-
-
-def merge(into: AttentionResults, more: AttentionResults) -> None:
-    """Add the tallies of one problem to those of the run."""
-    for key, tallies in more.items():
-        mine = into.setdefault(key, {})
-        for name, tally in tallies.items():
-            if name in mine:
-                mine[name].merge(tally)
-            else:
-                mine[name] = tally
 
 
 def run(

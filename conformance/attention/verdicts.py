@@ -19,6 +19,7 @@ from ...spec.oracle.referee import Decision
 from ..diagnosis import ROUNDED
 from ..document import Measured
 from ..finding import BEYOND, AttentionWitness, Finding
+from ..judgement import finite
 from ..promises import declared
 from ..suite_fault import SuiteFault
 from ..verdicts import NOT_RUN, UNMET, diagnosis_of, verdict_of
@@ -145,15 +146,11 @@ def finding_of(subject: Attention, name: str, dtype: str, family: str, tally: At
         elements=tally.elements,
         tier=worst.tier if worst is not None else tally.tier,
         ratio=ratio if tally.checked and math.isfinite(ratio) else None,
-        error=_finite(worst.error) if worst is not None else None,
-        budget=_finite(worst.budget) if worst is not None else None,
+        error=finite(worst.error) if worst is not None else None,
+        budget=finite(worst.budget) if worst is not None else None,
         enclosure=None if witness is None else witness.exact,
         attention=witness,
     )
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 def _place(worst: WorstVector) -> AttentionWitness:
@@ -195,8 +192,8 @@ def confirmed(worst: WorstVector, subject: str, name: str) -> AttentionWitness:
         _place(worst),
         returned=float(worst.returned).hex() if math.isfinite(worst.returned) else repr(float(worst.returned)),
         exact=exact,
-        error=_finite(worst.error),
-        budget=_finite(worst.budget),
+        error=finite(worst.error),
+        budget=finite(worst.budget),
         **arrays,
     )
 

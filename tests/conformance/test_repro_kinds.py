@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,21 +13,10 @@ from hardmask.conformance.finding import Finding
 from hardmask.conformance.replay import failing
 from hardmask.conformance.repro import script
 
+from .test_repro import executed
+
 LONGEST = 40
 """Lines of a script beside those of the function itself."""
-
-GUARD = """
-import sys
-
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "hardmask":
-            raise ImportError("hardmask is not for scripts")
-
-
-sys.meta_path.insert(0, Refuse())
-"""
 
 FORWARD = """
 def forward(scores, mask):
@@ -178,14 +165,6 @@ def certificate_of(wrong: Wrong, folder: Path) -> Certificate:
         require=wrong.require,
     )
     return certify(request).certificate
-
-
-def executed(text: str, folder: Path) -> tuple[int, str]:
-    """Exit code and output of a script in a process of its own, where hardmask cannot be imported."""
-    file = folder / "script.py"
-    file.write_text(GUARD + text)
-    result = subprocess.run([sys.executable, "-I", str(file)], capture_output=True, text=True, timeout=300, check=False)
-    return result.returncode, result.stdout + result.stderr
 
 
 def chosen(certificate: Certificate, wrong: Wrong) -> list[Finding]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,18 +10,7 @@ from hardmask.conformance.certification import Request, certify
 from hardmask.conformance.replay import failing
 from hardmask.conformance.repro import script
 
-GUARD = """
-import sys
-
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "hardmask":
-            raise ImportError("hardmask is not for scripts")
-
-
-sys.meta_path.insert(0, Refuse())
-"""
+from .test_repro import executed
 
 LONGEST = 40
 """Lines of a script beside those of the function itself."""
@@ -93,14 +80,6 @@ WRONG = {
     "depends on later queries": ("1 + 0.125 * q.shape[2]", "extension:attention-prefix-invariance"),
     "unlike the other path": ("1.5", "extension:path-agreement"),
 }
-
-
-def executed(text: str, folder: Path) -> tuple[int, str]:
-    """Exit code and output of a script in a process of its own, where hardmask cannot be imported."""
-    file = folder / "script.py"
-    file.write_text(GUARD + text)
-    result = subprocess.run([sys.executable, "-I", str(file)], capture_output=True, text=True, timeout=300, check=False)
-    return result.returncode, result.stdout + result.stderr
 
 
 def shown(source: str, declaration: str, folder: Path, says: str = "") -> None:
